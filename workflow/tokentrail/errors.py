@@ -1,0 +1,29 @@
+"""The errors a user can cause. Each message is one sentence that names the key, the value and the remedy."""
+
+
+class TokentrailError(Exception):
+    """A mistake in the input or the environment, not in the program: shown as one sentence, exit code 1."""
+
+
+class ConfigError(TokentrailError):
+    """The configuration has an unknown key, a wrong type or a value that cannot work."""
+
+
+class WeightsError(TokentrailError):
+    """A weights file is missing, damaged, of a refused kind, or not the one that was pinned."""
+
+
+class UnsupportedError(TokentrailError):
+    """A model type or a value in a checkpoint's config.json that no family here implements."""
+
+
+class PromptError(TokentrailError):
+    """A prompt that is empty or too long for the model, or a target that is no token."""
+
+
+class ParityError(TokentrailError):
+    """The hand-written pass and the reference disagree by more than the configured tolerance."""
+
+
+class TableError(TokentrailError):
+    """A table on disk is missing, or does not have the columns that its schema declares."""

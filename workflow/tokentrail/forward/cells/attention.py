@@ -1,0 +1,105 @@
+"""The attention cell: multi-head or grouped-query, with or without rotation and per-head norms."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import KeyValues
+from tokentrail.forward.cells.linear import Linear
+from tokentrail.forward.cells.norm import NormWeights, norm
+from tokentrail.forward.cells.rope import rotate
+from tokentrail.forward.place import Place
+from tokentrail.forward.taps import Tap
+
+
+class AttentionWeights(NamedTuple):
+    qkv: Linear  # ((heads + 2 * kv_heads) * head_dim, width): rows of q, then k, then v
+    out: Linear  # (width, heads * head_dim)
+    q_norm: NormWeights | None  # (head_dim)
+    k_norm: NormWeights | None  # (head_dim)
+
+
+def shapes(spec: specs.Attention, width: int) -> dict[str, tuple[int, ...]]:
+    rows, inner = (spec.heads + 2 * spec.kv_heads) * spec.head_dim, spec.heads * spec.head_dim
+    out = {"qkv.weight": (rows, width), "out.weight": (width, inner)}
+    out |= {"qkv.bias": (rows,)} if spec.qkv_bias else {}
+    out |= {"out.bias": (width,)} if spec.out_bias else {}
+    out |= {"q_norm.weight": (spec.head_dim,), "k_norm.weight": (spec.head_dim,)} if spec.qk_norm else {}
+    return out
+
+
+def attention(
+    x: Tensor,
+    weights: AttentionWeights,
+    spec: specs.Attention,
+    state: KeyValues | None,
+    place: Place,
+    layer: int,
+    tap: Tap,
+) -> tuple[Tensor, KeyValues | None]:
+    """x (rows, tokens, width) -> (rows, tokens, width), and the state with this call's keys and values in it."""
+    rows, tokens, _ = x.shape
+    heads = weights.qkv(x).view(rows, tokens, -1, spec.head_dim).transpose(1, 2)
+    q, k, v = heads.split(
+        [spec.heads, spec.kv_heads, spec.kv_heads], dim=1
+    )  # (rows, heads, tokens, head_dim)
+
+    if spec.qk_norm is not None:
+        q, k = norm(q, weights.q_norm, spec.qk_norm), norm(k, weights.k_norm, spec.qk_norm)
+    if spec.rope is not None:
+        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)  # (rows, 1, tokens, head_dim)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+    q, k, v = tap("q", layer, q), tap("k", layer, k), tap("v", layer, v)
+
+    if state is not None:
+        k, v = remember(state, k, v, place)  # (rows, kv_heads, keys, head_dim)
+    if "pattern" in tap.costly:
+        pattern = tap("pattern", layer, weights_of(q, k, spec, place))  # (rows, heads, tokens, keys)
+        z = pattern @ each_query_head(v, spec)
+    else:
+        z = fused(q, k, v, spec, place)
+    z = tap("z", layer, z)  # (rows, heads, tokens, head_dim)
+    return weights.out(z.transpose(1, 2).reshape(rows, tokens, -1)), state
+
+
+def remember(state: KeyValues, k: Tensor, v: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+    """Write k and v into the state at their positions; all keys and values up to here, as views."""
+    if place.past is not None:
+        state.keys[:, :, place.past : place.keys] = k
+        state.values[:, :, place.past : place.keys] = v
+    else:
+        row = torch.arange(k.shape[0], device=k.device)[:, None]
+        state.keys[row, :, place.positions] = k.transpose(1, 2)
+        state.values[row, :, place.positions] = v.transpose(1, 2)
+    return state.keys[:, :, : place.keys], state.values[:, :, : place.keys]
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, spec: specs.Attention, place: Place) -> Tensor:
+    """The weighted mix of values, without ever holding the weights. Vaswani et al. 2017, section 3.2."""
+    causal = place.past == 0 and place.tokens > 1
+    alone = place.past is not None and place.tokens == 1  # a single query may look at every key
+    return F.scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        attn_mask=None if causal or alone else place.visible,
+        is_causal=causal,
+        scale=spec.scale,
+        enable_gqa=spec.kv_heads != spec.heads,
+    )
+
+
+def weights_of(q: Tensor, k: Tensor, spec: specs.Attention, place: Place) -> Tensor:
+    """The attention weights themselves: (rows, heads, tokens, keys), each row sums to 1."""
+    scores = q @ each_query_head(k, spec).transpose(-1, -2) * spec.scale
+    return scores.masked_fill(~place.visible, float("-inf")).softmax(dim=-1)
+
+
+def each_query_head(x: Tensor, spec: specs.Attention) -> Tensor:
+    """(rows, kv_heads, keys, head_dim) -> (rows, heads, keys, head_dim): contiguous query heads share one."""
+    return x if spec.kv_heads == spec.heads else x.repeat_interleave(spec.heads // spec.kv_heads, dim=1)

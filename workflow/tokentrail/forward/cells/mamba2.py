@@ -1,0 +1,174 @@
+"""The Mamba2 cell: a state that every token fades and writes to. Dao and Gu 2024, "Transformers are SSMs".
+
+For each head, with x_t (p), B_t and C_t (n), a step size dt_t > 0 and a number A < 0,
+
+    state_t = exp(dt_t A) state_{t-1} + dt_t x_t B_t^T          (p, n)
+    y_t     = state_t C_t + D x_t                               (p)
+
+`step` is that, for one token. `scan` takes many tokens in chunks: inside a chunk the recurrence is a lower
+triangular matrix (`unrolled`) times the inputs, between chunks only the state is carried.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import MambaState, empty_mamba_state
+from tokentrail.forward.cells.linear import Linear
+from tokentrail.forward.cells.norm import unit_rms, wide
+from tokentrail.forward.place import Place
+from tokentrail.forward.taps import Tap
+
+CHUNK = 64  # tokens in one matrix of the scan; any number gives the same result, this one is fast on CPUs
+
+
+class Mamba2Weights(NamedTuple):
+    in_proj: Linear  # (inner + conv_channels + heads, width): gate, then x | B | C, then dt
+    conv: Linear  # weight (conv_channels, conv_width), bias (conv_channels)
+    dt_bias: Tensor  # (heads)
+    A_log: Tensor  # (heads)
+    D: Tensor  # (heads)
+    norm: Tensor  # (inner)
+    out_proj: Linear  # (width, inner)
+
+
+def shapes(spec: specs.Mamba2, width: int) -> dict[str, tuple[int, ...]]:
+    rows = spec.inner + spec.conv_channels + spec.heads
+    out = {"in_proj.weight": (rows, width), "conv.weight": (spec.conv_channels, spec.conv_width)}
+    out |= {"dt_bias": (spec.heads,), "A_log": (spec.heads,), "D": (spec.heads,)}
+    out |= {"norm": (spec.inner,), "out_proj.weight": (width, spec.inner)}
+    out |= {"conv.bias": (spec.conv_channels,)} if spec.conv_bias else {}
+    out |= {"in_proj.bias": (rows,), "out_proj.bias": (width,)} if spec.proj_bias else {}
+    return out
+
+
+def mamba2(
+    x: Tensor,
+    weights: Mamba2Weights,
+    spec: specs.Mamba2,
+    state: MambaState | None,
+    place: Place,
+    layer: int,
+    tap: Tap,
+) -> tuple[Tensor, MambaState]:
+    """x (rows, tokens, width) -> (rows, tokens, width), and the state after the last real token of each row."""
+    rows, tokens, _ = x.shape
+    state = state if state is not None else empty_mamba_state(spec, rows, x.dtype, x.device)
+
+    gate, xBC, dt = weights.in_proj(x).split([spec.inner, spec.conv_channels, spec.heads], dim=-1)
+    xBC, window = convolve(xBC, weights.conv, state.window, place)
+    xBC = tap("conv_out", layer, F.silu(xBC))  # (rows, tokens, conv_channels)
+    per_group = spec.groups * spec.state_size
+    u, B, C = wide(xBC).split([spec.inner, per_group, per_group], dim=-1)
+    u = u.view(rows, tokens, spec.heads, spec.head_dim)
+    B = B.view(rows, tokens, spec.groups, spec.state_size)
+    C = C.view(rows, tokens, spec.groups, spec.state_size)
+
+    dt = F.softplus(wide(dt) + wide(weights.dt_bias)).clamp(spec.dt_min, spec.dt_max)
+    dt = tap("dt", layer, dt)  # (rows, tokens, heads)
+    if place.real is not None:  # padding neither fades the state nor writes to it
+        dt = dt * place.real[..., None]
+    A = -torch.exp(wide(weights.A_log))  # (heads)
+
+    if "pattern" in tap.costly:
+        pattern = tap("pattern", layer, unrolled(dt, A, B, C))  # (rows, heads, tokens, tokens)
+        y = apply(pattern, u) + carried(state.ssm, dt, A, C)
+        ssm = scan(u, dt, A, B, C, state.ssm)[1]
+    elif tokens == 1:
+        y, ssm = step(u, dt, A, B, C, state.ssm)
+    else:
+        y, ssm = scan(u, dt, A, B, C, state.ssm)
+    ssm = tap("ssm_state", layer, ssm)  # (rows, heads, head_dim, state_size)
+    y = tap("ssm_y", layer, y + wide(weights.D)[:, None] * u)  # (rows, tokens, heads, head_dim)
+
+    y = y.reshape(rows, tokens, spec.inner) * F.silu(wide(gate))  # the gate comes before the norm
+    y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
+    return weights.out_proj(weights.norm * y.to(x.dtype)), MambaState(window, ssm)
+
+
+def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+    """Causal depthwise convolution of x (rows, tokens, channels), and the window for the next call.
+
+    The window holds the conv_width - 1 inputs before this call, or zeros before the first.
+    """
+    tokens, reach = x.shape[1], window.shape[1]
+    inputs = torch.cat([window, x], dim=1)  # (rows, reach + tokens, channels)
+    out = inputs[:, :tokens] * conv.weight[:, 0]
+    for lag in range(1, reach + 1):
+        out = torch.addcmul(out, inputs[:, lag : lag + tokens], conv.weight[:, lag])
+    if conv.bias is not None:
+        out = out + conv.bias
+    if place.lengths is None:
+        return out, inputs[:, tokens:]
+    last = place.lengths[:, None] + torch.arange(
+        reach, device=x.device
+    )  # (rows, reach): inputs before the padding
+    return out, inputs.gather(1, last[..., None].expand(-1, -1, x.shape[2]))
+
+
+def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """The recurrence for one token: u (rows, 1, heads, p), dt (rows, 1, heads), B and C (rows, 1, groups, n)."""
+    rows, _, heads, _ = u.shape
+    u, dt = u[:, 0], dt[:, 0]  # (rows, heads, p), (rows, heads)
+    B, C = (t[:, 0].repeat_interleave(heads // t.shape[2], dim=1) for t in (B, C))  # (rows, heads, n)
+    fade = torch.exp(dt * A)[..., None, None]
+    state = fade * state + (dt[..., None] * u)[..., None] * B[:, :, None]  # (rows, heads, p, n)
+    return (state @ C[..., None])[..., 0][:, None], state  # y (rows, 1, heads, p)
+
+
+def scan(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """The recurrence for any number of tokens, CHUNK at a time: u (rows, tokens, heads, p) -> y, state."""
+    ys = []
+    for start in range(0, u.shape[1], CHUNK):
+        part = slice(start, start + CHUNK)
+        u_, dt_, B_, C_ = u[:, part], dt[:, part], B[:, part], C[:, part]
+        ys.append(apply(unrolled(dt_, A, B_, C_), u_) + carried(state, dt_, A, C_))
+        state = faded_and_written(state, u_, dt_, A, B_)
+    return torch.cat(ys, dim=1), state
+
+
+def unrolled(dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+    """The recurrence as a matrix over positions, (rows, heads, l, s): how much of u_s reaches y_l.
+
+    M[l, s] = (C_l . B_s) exp(sum of dt A over s+1..l) dt_s for s <= l, and 0 above the diagonal.
+    """
+    rows, tokens, heads = dt.shape
+    match_ = C.transpose(1, 2) @ B.permute(0, 2, 3, 1)  # (rows, groups, l, s)
+    total = (dt * A).cumsum(dim=1).transpose(1, 2)  # (rows, heads, l)
+    span = total[..., :, None] - total[..., None, :]  # (rows, heads, l, s)
+    future = torch.ones(tokens, tokens, dtype=torch.bool, device=dt.device).triu(1)
+    decay = span.masked_fill(future, float("-inf")).exp()
+    by_group = decay.view(rows, match_.shape[1], -1, tokens, tokens) * match_[:, :, None]
+    return by_group.view(rows, heads, tokens, tokens) * dt.transpose(1, 2)[:, :, None]
+
+
+def apply(matrix: Tensor, u: Tensor) -> Tensor:
+    """(rows, heads, l, s) times u (rows, s, heads, p) -> (rows, l, heads, p)."""
+    return (matrix @ u.transpose(1, 2)).transpose(1, 2)
+
+
+def carried(state: Tensor, dt: Tensor, A: Tensor, C: Tensor) -> Tensor:
+    """What each token reads of the state that stood before the first of them: (rows, l, heads, p)."""
+    rows, heads, p, n = state.shape
+    groups = C.shape[2]
+    flat = state.view(rows, groups, -1, n)  # (rows, groups, heads of the group * p, n)
+    read = C.transpose(1, 2) @ flat.transpose(-1, -2)  # (rows, groups, l, heads of the group * p)
+    read = read.transpose(1, 2).reshape(rows, -1, heads, p)
+    return read * (dt * A).cumsum(dim=1).exp()[..., None]
+
+
+def faded_and_written(state: Tensor, u: Tensor, dt: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    """The state after all tokens: the old one faded, plus every write faded by the tokens after it."""
+    rows, heads, p, n = state.shape
+    total = (dt * A).cumsum(dim=1)  # (rows, s, heads)
+    fade = (total[:, -1:] - total).exp() * dt  # (rows, s, heads)
+    writes = (u * fade[..., None]).reshape(
+        rows, u.shape[1], B.shape[2], -1
+    )  # (rows, s, groups, heads of group * p)
+    written = writes.permute(0, 2, 3, 1) @ B.transpose(1, 2)  # (rows, groups, heads of the group * p, n)
+    return state * total[:, -1].exp()[..., None, None] + written.view(rows, heads, p, n)

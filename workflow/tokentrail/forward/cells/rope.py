@@ -1,0 +1,40 @@
+"""Rotary position embedding: queries and keys turn by an angle that grows with their position."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from tokentrail.forward import spec as specs
+
+
+def frequencies(spec: specs.Rope, head_dim: int) -> Tensor:
+    """Angle per position for each pair of channels: (head_dim / 2), float64. Su et al. 2021, section 3.2.2.
+
+    With Llama-3 scaling (transformers, modeling_rope_utils.py), wavelengths above the trained context divided by
+    `low_freq_factor` are stretched by `factor`, those below the context divided by `high_freq_factor` are kept,
+    and those between are blended linearly in frequency.
+    """
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+    frequency = spec.theta**-exponents
+    if spec.scaling is None:
+        return frequency
+    s = spec.scaling
+    turns = s.original_positions * frequency / (2 * math.pi)  # full turns within the original context
+    kept = ((turns - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor)).clamp(0, 1)
+    return frequency * (kept + (1 - kept) / s.factor)
+
+
+def rotation(positions: Tensor, spec: specs.Rope, head_dim: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """cos and sin for positions (rows, tokens): each (rows, 1, tokens, head_dim). Angles are taken in float64."""
+    angle = positions.double()[..., None] * frequencies(spec, head_dim).to(positions.device)
+    angle = torch.cat([angle, angle], dim=-1)[:, None]  # (rows, 1, tokens, head_dim)
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x (rows, heads, tokens, head_dim): channel i pairs with channel i + head_dim / 2, halves not neighbours."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin

@@ -1,0 +1,115 @@
+"""The frame: the only loop. Every model here is this function with other cells in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import Cache
+from tokentrail.forward.cells.attention import AttentionWeights, attention
+from tokentrail.forward.cells.ffn import FfnWeights, ffn
+from tokentrail.forward.cells.linear import Linear
+from tokentrail.forward.cells.mamba2 import Mamba2Weights, mamba2
+from tokentrail.forward.cells.norm import NormWeights, norm
+from tokentrail.forward.place import Place
+from tokentrail.forward.taps import NO_TAP, Tap
+
+MIXERS = {specs.Attention: attention, specs.Mamba2: mamba2}
+
+
+class LayerWeights(NamedTuple):
+    mixer_norm: NormWeights
+    mixer: AttentionWeights | Mamba2Weights
+    ffn_norm: NormWeights
+    ffn: FfnWeights
+
+
+@dataclass(frozen=True)
+class Model:
+    spec: specs.Spec
+    tokens: Tensor  # (vocabulary, width)
+    positions: Tensor | None  # (learned positions, width)
+    layers: tuple[LayerWeights, ...]
+    final_norm: NormWeights
+    head: Linear  # (vocabulary, width); the token table itself when tied
+
+
+def forward(
+    model: Model,
+    ids: Tensor,
+    cache: Cache | None = None,
+    lengths: Tensor | None = None,
+    tap: Tap = NO_TAP,
+    logits: Literal["all", "last"] = "all",
+) -> Tensor:
+    """Logits for ids (rows, tokens): (rows, tokens, vocabulary), or (rows, vocabulary) at the last real token.
+
+    With a cache the tokens continue those that it has read, and it is advanced; one call may bring any number of
+    tokens. Rows shorter than the rest are padded on the right with any id, and `lengths` (rows) says how many
+    tokens of each are real. Raises IndexError if a position table or the cache has no room for the tokens.
+    """
+    spec, place = model.spec, Place(ids, lengths, cache)
+    check_room(spec, cache, place)
+
+    x = F.embedding(ids, model.tokens) * spec.embedding_scale  # (rows, tokens, width)
+    if model.positions is not None:
+        x = x + F.embedding(place.positions.clamp(max=spec.learned_positions - 1), model.positions)
+    x = tap("embed", -1, x)
+
+    for i, (layer, weights) in enumerate(zip(spec.layers, model.layers, strict=True)):
+        x = tap("resid_pre", i, x)
+        h = tap("mixer_in", i, norm(x, weights.mixer_norm, spec.norm))
+        state = cache.states[i] if cache is not None else None
+        y, state = MIXERS[type(layer.mixer)](h, weights.mixer, layer.mixer, state, place, i, tap)
+        if cache is not None:
+            cache.states[i] = state
+        x = tap("resid_mid", i, torch.add(x, tap("mixer_out", i, y), alpha=spec.residual_scale))
+        h = tap("ffn_in", i, norm(x, weights.ffn_norm, spec.norm))
+        y = ffn(h, weights.ffn, layer.ffn, i, tap)
+        x = tap("resid_post", i, torch.add(x, tap("ffn_out", i, y), alpha=spec.residual_scale))
+
+    if cache is not None:
+        advance(cache, place)
+    if logits == "last":
+        x = last_real(x, lengths)  # (rows, 1, width)
+    scores = unembed(model, x, tap)
+    return scores[:, 0] if logits == "last" else scores
+
+
+def unembed(model: Model, x: Tensor, tap: Tap = NO_TAP) -> Tensor:
+    """The last norm and the head: a stream (rows, tokens, width) -> logits (rows, tokens, vocabulary)."""
+    layers = len(model.spec.layers)
+    x = tap("final_norm", layers, norm(x, model.final_norm, model.spec.norm))
+    return tap("logits", layers, model.head(x / model.spec.logit_divisor))
+
+
+def last_real(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x (rows, tokens, width) at each row's last real token: (rows, 1, width)."""
+    if lengths is None:
+        return x[:, -1:]
+    return x.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, x.shape[2]))
+
+
+def check_room(spec: specs.Spec, cache: Cache | None, place: Place) -> None:
+    needed = (
+        place.keys if place.lengths is None or place.past is None else place.past + int(place.lengths.max())
+    )
+    if spec.learned_positions is not None and needed > spec.learned_positions:
+        raise IndexError(f"{needed} tokens, but the position table has {spec.learned_positions} rows")
+    if cache is not None and place.keys > cache.capacity:
+        raise IndexError(f"{place.keys} tokens, but the cache has room for {cache.capacity}")
+
+
+def advance(cache: Cache, place: Place) -> None:
+    """Count this call's real tokens."""
+    cache.lengths = cache.lengths + (place.tokens if place.lengths is None else place.lengths)
+    if cache.past is not None and place.lengths is None:
+        cache.past += place.tokens
+    elif place.lengths is not None:
+        first = int(cache.lengths[0])
+        cache.past = first if bool((cache.lengths == first).all()) else None

@@ -1,0 +1,54 @@
+"""Where the tokens of one call stand: their positions, what each may look at, and which of them are real."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import Cache
+from tokentrail.forward.cells.rope import rotation
+
+
+class Place:
+    """Made once for each call and read by every cell.
+
+    ids        (rows, tokens)
+    lengths    (rows) real tokens of each row in this call, when rows are padded on the right; None: all are real
+    """
+
+    def __init__(self, ids: Tensor, lengths: Tensor | None, cache: Cache | None):
+        tokens, device = ids.shape[1], ids.device
+        steps = torch.arange(tokens, device=device)
+        self.tokens = tokens
+        self.lengths = lengths
+        self.past = cache.past if cache is not None else 0
+        if self.past is None:  # rows have read different numbers of tokens
+            self.positions = cache.lengths[:, None] + steps  # (rows, tokens)
+            self.keys = int(cache.lengths.max()) + tokens
+        else:
+            self.positions = (self.past + steps)[None]  # (1, tokens)
+            self.keys = self.past + tokens  # slots of the cache that hold a token after this call
+        self._rotations: dict[tuple[specs.Rope, int, torch.dtype], tuple[Tensor, Tensor]] = {}
+
+    @cached_property
+    def real(self) -> Tensor | None:
+        """(rows, tokens), False at padding; None when nothing is padded."""
+        if self.lengths is None:
+            return None
+        return torch.arange(self.tokens, device=self.lengths.device) < self.lengths[:, None]
+
+    @cached_property
+    def visible(self) -> Tensor:
+        """(1 or rows, 1, tokens, keys): the key slots that each query may look at, those up to its own position."""
+        slots = torch.arange(self.keys, device=self.positions.device)
+        return slots <= self.positions[:, None, :, None]
+
+    def rotation(self, rope: specs.Rope, head_dim: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """cos and sin for these positions, computed once and shared by all layers."""
+        key = (rope, head_dim, dtype)
+        if key not in self._rotations:
+            self._rotations[key] = rotation(self.positions, rope, head_dim, dtype)
+        return self._rotations[key]

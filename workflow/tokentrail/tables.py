@@ -1,0 +1,316 @@
+"""Every table of a run: its columns, types, units and meaning, declared once.
+
+Reading and writing go through `read` and `write`; the data dictionary in `config/README.md` is made from the
+same declarations. Conventions: layers, positions and ranks are zero-based; probabilities are after the full
+softmax; KL is in nats and names its direction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import dataframely as dy
+import polars as pl
+
+from tokentrail.errors import TableError
+
+SCHEMA_VERSION = "1"
+
+
+def text(description: str, **options) -> dy.String:
+    return dy.String(description=description, **options)
+
+
+def count(description: str, unit: str = "count", **options) -> dy.Int64:
+    return dy.Int64(description=description, metadata={"unit": unit}, **{"min": 0, **options})
+
+
+def number(description: str, unit: str = "", **options) -> dy.Float64:
+    return dy.Float64(description=description, metadata={"unit": unit}, **options)
+
+
+def prob(description: str, **options) -> dy.Float64:
+    return number(description, "probability", min=0.0, max=1.0 + 1e-9, **options)
+
+
+def flag(description: str, **options) -> dy.Bool:
+    return dy.Bool(description=description, **options)
+
+
+class Table(dy.Schema):
+    """A table of one model; `model` comes first."""
+
+    model = text("model name, as in the configuration", min_length=1)
+
+
+class Weights(Table):
+    """Every file that the model is made from, hashed."""
+
+    file = text("file name inside its source; for a derived file, the name that it was given")
+    bytes = count("size of the file", "bytes")
+    sha256 = text("SHA-256 of the file's content, hexadecimal", regex="^[0-9a-f]{64}$")
+    role = text(
+        "`source` as fetched, or `derived` from a source file by a conversion", regex="^(source|derived)$"
+    )
+    source_kind = text("`package`, `hub` or `folder`", regex="^(package|hub|folder)$")
+    source = text("package name, hub repository, or folder name")
+    revision = text("package version, hub commit, or empty for a folder")
+    license = text("license as the configuration or the source states it; empty if neither does")
+    stored_dtype = text("number format(s) of the tensors in the file; empty for files without tensors")
+    pinned = text(
+        "`config`: the hash was given in the configuration; `lock`: it was recorded on first use and held since; "
+        "`derived`: made here from pinned files",
+        regex="^(config|lock|derived)$",
+    )
+
+
+class Cells(Table):
+    """The model's frame and cells, as the forward pass reads them: what differs between models."""
+
+    part = text("`embed`, `mixer`, `ffn`, `norm`, `residual`, `unembed` or `size`")
+    cell = text("name of the cell or quantity")
+    layers = text("layers that it applies to, as ranges; empty if it is not a layer's")
+    detail = text("the numbers that it runs with")
+
+
+class Census(Table):
+    """Every stored tensor, counted by family."""
+
+    tensor = text("tensor name in the checkpoint")
+    shape = text("shape as stored, for example `576x1536`")
+    stored_dtype = text("number format that the source stores")
+    parameters = count("numbers in the tensor", "parameters")
+    counted_parameters = count(
+        "the same, or 0 if a tied tensor with the same storage was counted before", "parameters"
+    )
+    stored_bytes = count("bytes that the tensor takes in its source file", "bytes")
+    family = text(
+        "`token_embedding`, `position_embedding`, `attention`, `mamba2`, `ffn`, `norm` or `head`",
+        regex="^(token_embedding|position_embedding|attention|mamba2|ffn|norm|head)$",
+    )
+    storage = text("name of the storage; tied tensors share it and count once")
+    family_share = prob("share of the family in all counted parameters")
+
+
+class Tokens(Table):
+    """The prompt, cut into tokens."""
+
+    prompt = text("prompt name")
+    position = count("position in the input, BOS included", "position")
+    token_id = count("token id", "id")
+    token = text("the token's text; bytes that are no whole character are shown as <0xNN>")
+    byte_start = count("first byte of the token in the prompt's UTF-8", "bytes")
+    byte_end = count("one past its last byte", "bytes")
+    special = flag("a token that the tokenizer added (BOS), which covers no byte of the prompt")
+    bos_policy = text("`added`, `tokenizer has none` or `tokenizer does not add it`")
+
+
+class Parity(Table):
+    """Ours against transformers (eager, float32) and both against our float64 pass. This table is a gate."""
+
+    prompt = text("prompt name")
+    position = count("position in the input", "position")
+    max_abs_logit_diff = number(
+        "largest |ours - transformers| over the vocabulary, float32", "logit", min=0.0
+    )
+    mean_abs_logit_diff = number("mean |ours - transformers| over the vocabulary, float32", "logit", min=0.0)
+    top1_agrees = flag("ours and transformers name the same first token")
+    max_abs_error_ours = number("largest |ours in float32 - ours in float64|", "logit", min=0.0)
+    max_abs_error_reference = number("largest |transformers in float32 - ours in float64|", "logit", min=0.0)
+    max_abs_logit = number(
+        "largest |logit| of the float64 pass: the scale to judge the differences by", "logit", min=0.0
+    )
+    tolerance = number("largest max_abs_logit_diff that passes the gate", "logit", min=0.0)
+
+
+class ParityLayers(Table):
+    """Where the two passes part: the largest difference at each site both can show."""
+
+    prompt = text("prompt name")
+    layer = count("layer; the number of layers for `final_norm` and `logits`", "layer")
+    site = text("site name: resid_pre, mixer_in, mixer_out, ffn_in, ffn_out, resid_post, final_norm, logits")
+    max_abs_diff = number(
+        "largest |ours - transformers| over positions and channels, float32", "activation", min=0.0
+    )
+    max_abs_value = number(
+        "largest |value| of the reference at the site: the scale of the difference", "activation", min=0.0
+    )
+
+
+class NextToken(Table):
+    """The first tokens of the last position's distribution; the target is always among the rows."""
+
+    prompt = text("prompt name")
+    rank = count("rank of the token, 0 is the most likely", "rank")
+    token_id = count("token id", "id")
+    token = text("the token's text")
+    logit = number("logit", "logit")
+    probability = prob("probability after the full softmax")
+    nll = number("negative log probability", "nats", min=-1e-9)
+    is_target = flag("the row is the prompt's target")
+
+
+class Distribution(Table):
+    """The whole distribution of the last position in five numbers."""
+
+    prompt = text("prompt name")
+    entropy_bits = number("entropy", "bits", min=-1e-9)
+    effective_choices = number(
+        "2 to the power of the entropy: equally likely tokens with the same entropy", "tokens", min=0.0
+    )
+    top5_mass = prob("probability of the five most likely tokens together")
+    tokens_for_90_percent = count("fewest tokens that together hold 90% of the probability", "tokens", min=1)
+    vocabulary = count("tokens in the vocabulary", "tokens", min=1)
+
+
+class NameSwaps(Table):
+    """One row for each template and name: is the name that was in the sentence the answer?"""
+
+    set = text("name of the swap set in the configuration")
+    template = text("template name")
+    name = text("the name put in")
+    target_token = text("first piece of the name, as the tokenizer cuts it in context")
+    pieces = count("pieces that the tokenizer cuts the name into", "tokens", min=1)
+    probability = prob("probability of the first piece at the last position")
+    rank = count("rank of the first piece", "rank")
+    top1_token = text("most likely token")
+    top1_probability = prob("its probability")
+    name_nll = number("negative log probability of the whole name, all pieces", "nats", min=-1e-9)
+
+
+class NameSwapsSummary(Table):
+    """The name swaps, averaged over names, with bootstrap percentile intervals over names."""
+
+    set = text("name of the swap set")
+    template = text("template name, or `all` for all templates of the set")
+    rows = count("template and name pairs averaged", "rows", min=1)
+    names = count("distinct names, the units that are resampled", "names", min=1)
+    quantity = text("`probability`, `name_nll` or `top1_rate`")
+    mean = number("mean over rows", "as the quantity")
+    low = number("lower end of the interval", "as the quantity")
+    high = number("upper end of the interval", "as the quantity")
+    level = prob("level of the interval")
+
+
+class Lens(Table):
+    """The logit lens: what the last position would answer if the model stopped at each site."""
+
+    prompt = text("prompt name")
+    variant = text("`as_trained`, or a named change of the model")
+    layer = count("layer; `embed` stands at layer 0 before any layer", "layer")
+    site = text("`embed`, `resid_mid`, `resid_post`")
+    target_probability = prob("probability of the target")
+    target_rank = count("rank of the target", "rank")
+    top1_token = text("most likely token")
+    top1_probability = prob("its probability")
+    entropy_bits = number("entropy", "bits", min=-1e-9)
+    kl_to_final = number("KL(final output || lens)", "nats", min=-1e-6)
+
+
+class Residual(Table):
+    """Size of the stream and of what is added to it, at every position."""
+
+    prompt = text("prompt name")
+    position = count("position in the input", "position")
+    layer = count("layer; the number of layers for `final_norm`", "layer")
+    site = text("embed, resid_pre, mixer_in, mixer_out, resid_mid, ffn_in, ffn_out, resid_post or final_norm")
+    l2_norm = number("Euclidean length", "activation", min=0.0)
+    rms = number("root mean square over channels", "activation", min=0.0)
+    mean = number("mean over channels", "activation")
+
+
+TABLES: dict[str, type[Table]] = {
+    "weights": Weights,
+    "cells": Cells,
+    "census": Census,
+    "tokens": Tokens,
+    "parity": Parity,
+    "parity_layers": ParityLayers,
+    "next_token": NextToken,
+    "distribution": Distribution,
+    "name_swaps": NameSwaps,
+    "name_swaps_summary": NameSwapsSummary,
+    "lens": Lens,
+    "residual": Residual,
+}
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path):
+    """A temporary path beside `path` that becomes `path` when the block ends without an error.
+
+    Leftovers of a killed writer of the same path are removed first.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in path.parent.glob(f".{path.name}.*.part"):
+        leftover.unlink(missing_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o644)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(table: str, frame: pl.DataFrame, path: Path, weights_sha256: str = "") -> None:
+    """Check `frame` against the schema of `table` and put it at `path`, whole or not at all.
+
+    Raises TableError if a column is missing, unknown or holds values outside its declared range; NaN and
+    infinities are never valid.
+    """
+    schema = TABLES[table]
+    expected = list(schema.column_names())
+    if set(frame.columns) != set(expected):
+        difference = sorted(set(frame.columns) ^ set(expected))
+        raise TableError(
+            f"table {table}: the columns {difference} are in the frame or in the schema, but not in both"
+        )
+    try:
+        checked = schema.validate(frame.select(expected), cast=True)
+    except Exception as error:
+        raise TableError(f"table {table} does not fit its schema: {error}") from error
+    metadata = {
+        "schema": f"tokentrail.{table}",
+        "schema_version": SCHEMA_VERSION,
+        "weights_sha256": weights_sha256,
+    }
+    with atomic_path(path) as part:
+        checked.write_parquet(part, compression="zstd", metadata=metadata)
+
+
+def read(table: str, path: Path) -> pl.DataFrame:
+    """The table at `path`, checked against the schema of `table`.
+
+    Raises TableError if the file is missing, is not Parquet, or has other columns than the schema.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise TableError(f"table {table} is missing at {path}; run snakemake to make it")
+    try:
+        frame = pl.read_parquet(path)
+        return TABLES[table].validate(frame)
+    except Exception as error:
+        raise TableError(
+            f"table {table} at {path} is damaged or was made by another version; delete it and run snakemake again"
+        ) from error
+
+
+def data_dictionary() -> str:
+    """All tables as Markdown: one section a table, one row a column."""
+    lines: list[str] = []
+    for name, schema in TABLES.items():
+        lines += [f"### `{name}`", "", (schema.__doc__ or "").strip(), ""]
+        lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
+        for column, declared in schema.columns().items():
+            unit = (declared.metadata or {}).get("unit", "")
+            meaning = (declared.description or "").replace("|", "\\|")
+            lines.append(f"| {column} | {type(declared).__name__} | {unit} | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)

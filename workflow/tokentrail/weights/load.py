@@ -1,0 +1,137 @@
+"""From a checkpoint on disk to a model in memory: renamed, transposed, joined and converted, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from tokentrail.errors import ConfigError, WeightsError
+from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.families import read_spec, recipes
+from tokentrail.forward.families.recipe import Recipe
+from tokentrail.forward.frame import Model
+from tokentrail.weights.checkpoint import Checkpoint, open_checkpoint
+from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready to run, with the tokenizer and the checkpoint that it came with."""
+
+    model: Model
+    tokenizer: Tokenizer
+    checkpoint: Checkpoint
+    device: torch.device
+
+
+def load(weights: pl.DataFrame, settings: dict[str, Any]) -> Loaded:
+    """The model of a `weights` table, in float32, as a stage's settings ask for it (`model`, `bos`, `device`).
+
+    Raises WeightsError or UnsupportedError for a checkpoint that cannot be run, ConfigError for a device that
+    is not there.
+    """
+    checkpoint = open_checkpoint(weights)
+    device = usable_device(settings["device"])
+    return Loaded(
+        model=load_model(checkpoint, device=device, block=True),
+        tokenizer=open_tokenizer(checkpoint.tokenizer_file, settings["bos"], settings["model"]),
+        checkpoint=checkpoint,
+        device=device,
+    )
+
+
+def usable_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise ConfigError(
+            f"device is {name!r}, which this machine's torch cannot use; set device to cpu"
+        ) from None
+    return device
+
+
+def load_model(
+    checkpoint: Checkpoint,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    block: bool = False,
+) -> Model:
+    """The checkpoint as a model of one dtype on one device; `block` as in `forward.assemble.assemble`.
+
+    One tensor is read at a time, so that the peak is the model itself and its largest tensor.
+    Raises WeightsError for a tensor that is missing, unknown, of a wrong shape, or a tied head that differs from
+    the token table; UnsupportedError for a config.json that no family reads.
+    """
+    spec = read_spec(checkpoint.config)
+    files = {name: file for file in checkpoint.tensor_files for name in names_in(file)}
+    made_from, useless = recipes(spec, set(files))
+    expected = shapes(spec)
+    check_names(spec.family, set(files), made_from, useless, tied=spec.tied)
+
+    def stored(name: str) -> Tensor:
+        with safe_open(files[name], framework="pt") as file:  # reopened, so that read pages are given back
+            return file.get_tensor(name)
+
+    def tensor(name: str) -> Tensor | None:
+        if name not in expected:
+            return None
+        made = make(made_from[name], stored)
+        if made.shape != expected[name]:
+            raise WeightsError(
+                f"{' + '.join(made_from[name].parts)} has the shape {tuple(made.shape)}, but config.json makes it "
+                f"{expected[name]}; the weights and the config.json do not belong together"
+            )
+        return made.to(device=device, dtype=dtype, copy=True)
+
+    if spec.tied and "lm_head.weight" in files:
+        check_tied(stored("lm_head.weight"), make(made_from["tokens"], stored))
+    return assemble(spec, tensor, block)
+
+
+def names_in(file) -> list[str]:
+    with safe_open(file, framework="pt") as opened:
+        return list(opened.keys())
+
+
+def make(recipe: Recipe, stored) -> Tensor:
+    """The tensor that a recipe describes, in its stored dtype."""
+    parts = [stored(name) for name in recipe.parts]
+    made = parts[0] if len(parts) == 1 else torch.cat(parts)
+    match recipe.turn:
+        case "transpose":
+            return made.t().contiguous()
+        case "squeeze":
+            return made.squeeze(1)
+    return made
+
+
+def check_names(
+    family: str, stored: set[str], made_from: dict[str, Recipe], useless: set[str], tied: bool
+) -> None:
+    """Every tensor that the family needs must be there, and none that it does not know."""
+    needed = {part for recipe in made_from.values() for part in recipe.parts}
+    if missing := sorted(needed - stored):
+        raise WeightsError(
+            f"the checkpoint lacks the tensor {missing[0]} ({len(missing)} missing), which the family {family} needs; "
+            f"fetch it again or correct config.json"
+        )
+    allowed = needed | useless | ({"lm_head.weight"} if tied else set())
+    if unknown := sorted(stored - allowed):
+        raise WeightsError(
+            f"the checkpoint holds the tensor {unknown[0]} ({len(unknown)} unknown), which the family {family} does "
+            f"not use; the model would not be what its config.json says"
+        )
+
+
+def check_tied(head: Tensor, tokens: Tensor) -> None:
+    if not torch.equal(head, tokens):
+        raise WeightsError(
+            "config.json says that the head is tied to the token table, but the stored lm_head.weight differs from "
+            "it; set tie_word_embeddings to false if the head is its own"
+        )
