@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 import transformers
+from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import load_model
+from torch import Tensor
 
 SMALL = {
     "hidden_act": "silu",
@@ -49,6 +51,7 @@ GRANITE = SMALL | {
     "num_experts_per_tok": 0,
     "layer_types": ["mamba", "attention", "mamba", "attention"],
     "position_embedding_type": "nope",
+    "rope_theta": 10000.0,
     "embedding_multiplier": 12.0,
     "residual_multiplier": 0.246,
     "attention_multiplier": 0.2,
@@ -92,12 +95,8 @@ VARIANTS: dict[str, dict] = {
     | ROTARY
     | {"head_dim": 16, "attention_bias": True, "tie_word_embeddings": True},
     "granite-nope": {"model_type": "granitemoehybrid"} | GRANITE,
-    "granite-rope": {"model_type": "granitemoehybrid"}
-    | GRANITE
-    | {"position_embedding_type": "rope", "rope_theta": 10000.0},
-    "granite-two-groups": {"model_type": "granitemoehybrid"}
-    | GRANITE
-    | {"mamba_n_groups": 2, "attention_bias": True},
+    "granite-rope": {"model_type": "granitemoehybrid"} | GRANITE | {"position_embedding_type": "rope"},
+    "granite-two-groups": {"model_type": "granitemoehybrid"} | GRANITE | {"mamba_n_groups": 2, "attention_bias": True},
     "granite-new-spelling": {"model_type": "granitemoehybrid"}
     | GRANITE
     | {"layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"]},
@@ -107,7 +106,7 @@ VARIANTS: dict[str, dict] = {
     "granite-dt-limits": {"model_type": "granitemoehybrid"} | GRANITE | {"time_step_limit": [0.001, 0.1]},
     "granite-dense": {"model_type": "granitemoehybrid"}
     | GRANITE
-    | {"layer_types": ["attention"] * 4, "position_embedding_type": "rope", "rope_theta": 10000.0},
+    | {"layer_types": ["attention"] * 4, "position_embedding_type": "rope"},
     "granite-mamba-only": {"model_type": "granitemoehybrid"} | GRANITE | {"layer_types": ["mamba"] * 4},
 }
 
@@ -159,6 +158,10 @@ FULL_SHAPES: dict[str, dict] = {
 }
 
 
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+
 @dataclass
 class Pair:
     """The same weights twice: a transformers model, and the checkpoint that ours is loaded from."""
@@ -167,10 +170,24 @@ class Pair:
     folder: Path
     config: dict
 
+    @cached_property
+    def ids(self) -> Tensor:
+        """Two rows, longer than one chunk of the scan: (2, 150)."""
+        return torch.randint(0, self.config["vocab_size"], (2, 150), generator=torch.Generator().manual_seed(1))
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """What the reference says of them: (2, 150, vocabulary)."""
+        with torch.inference_mode():
+            return self.reference(self.ids, use_cache=False).logits
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        files = tuple(sorted(self.folder.glob("*.safetensors")))
+        return Checkpoint(self.config, files, tokenizer_file=None, sha256="0" * 64, files={})
+
     def ours(self, dtype: torch.dtype = torch.float32, block: bool = False):
-        files = sorted(self.folder.glob("*.safetensors"))
-        checkpoint = SimpleNamespace(config=self.config, tensor_files=tuple(files))
-        return load_model(checkpoint, dtype=dtype, block=block)
+        return load_model(self.checkpoint, dtype=dtype, block=block)
 
 
 def build(config: dict, folder: Path, seed: int = 0) -> Pair:
@@ -203,7 +220,9 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
             parameter.copy_(noise * 0.3)
         elif "conv1d" in name:
             parameter.copy_(noise * 0.5)
-        elif any(table in name for table in ("embed_tokens", "wte", "wpe", "lm_head")):
+        elif "wte" in name or "wpe" in name:  # rows about 4 long, as GPT-2's are
+            parameter.copy_(noise * 4 * parameter.shape[-1] ** -0.5)
+        elif "embed_tokens" in name or "lm_head" in name:
             parameter.copy_(noise * parameter.shape[-1] ** -0.5)
         else:
             fan_in = parameter.shape[0] if "h." in name and ".c_" in name else parameter.shape[-1]

@@ -55,9 +55,7 @@ def new_cache(
     return Cache(states, torch.zeros(rows, dtype=torch.int64, device=device), capacity)
 
 
-def empty_mamba_state(
-    spec: specs.Mamba2, rows: int, dtype: torch.dtype, device: str | torch.device
-) -> MambaState:
+def empty_mamba_state(spec: specs.Mamba2, rows: int, dtype: torch.dtype, device: str | torch.device) -> MambaState:
     """The state before the first token. The SSM state is never kept in a half-precision format."""
     wide = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
     return MambaState(

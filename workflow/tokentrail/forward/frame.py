@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -45,12 +45,13 @@ def forward(
     cache: Cache | None = None,
     lengths: Tensor | None = None,
     tap: Tap = NO_TAP,
-    logits: Literal["all", "last"] = "all",
+    read: Tensor | None = None,
 ) -> Tensor:
-    """Logits for ids (rows, tokens): (rows, tokens, vocabulary), or (rows, vocabulary) at the last real token.
+    """Logits for ids (rows, tokens): (rows, tokens, vocabulary), or (rows, n, vocabulary) at the n positions `read`.
 
-    With a cache the tokens continue those that it has read, and it is advanced; one call may bring any number of
-    tokens. Rows shorter than the rest are padded on the right with any id, and `lengths` (rows) says how many
+    read (rows or 1, n) counts positions within this call; `last(ids, lengths)` reads the last real token of each
+    row. With a cache the tokens continue those that it has read, and it is advanced; one call may bring any number
+    of tokens. Rows shorter than the rest are padded on the right with any id, and lengths (rows) says how many
     tokens of each are real. Raises IndexError if a position table or the cache has no room for the tokens.
     """
     spec, place = model.spec, Place(ids, lengths, cache)
@@ -75,10 +76,16 @@ def forward(
 
     if cache is not None:
         advance(cache, place)
-    if logits == "last":
-        x = last_real(x, lengths)  # (rows, 1, width)
-    scores = unembed(model, x, tap)
-    return scores[:, 0] if logits == "last" else scores
+    if read is not None:
+        x = x.gather(1, read[..., None].expand(x.shape[0], -1, x.shape[2]))  # (rows, n, width)
+    return unembed(model, x, tap)
+
+
+def last(ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """The position of each row's last real token, to be `read`: (rows, 1)."""
+    if lengths is None:
+        lengths = torch.full((ids.shape[0],), ids.shape[1], device=ids.device)
+    return lengths[:, None] - 1
 
 
 def unembed(model: Model, x: Tensor, tap: Tap = NO_TAP) -> Tensor:
@@ -88,19 +95,9 @@ def unembed(model: Model, x: Tensor, tap: Tap = NO_TAP) -> Tensor:
     return tap("logits", layers, model.head(x / model.spec.logit_divisor))
 
 
-def last_real(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """x (rows, tokens, width) at each row's last real token: (rows, 1, width)."""
-    if lengths is None:
-        return x[:, -1:]
-    return x.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, x.shape[2]))
-
-
 def check_room(spec: specs.Spec, cache: Cache | None, place: Place) -> None:
-    needed = (
-        place.keys if place.lengths is None or place.past is None else place.past + int(place.lengths.max())
-    )
-    if spec.learned_positions is not None and needed > spec.learned_positions:
-        raise IndexError(f"{needed} tokens, but the position table has {spec.learned_positions} rows")
+    if spec.learned_positions is not None and place.longest > spec.learned_positions:
+        raise IndexError(f"{place.longest} tokens, but the position table has {spec.learned_positions} rows")
     if cache is not None and place.keys > cache.capacity:
         raise IndexError(f"{place.keys} tokens, but the cache has room for {cache.capacity}")
 

@@ -26,11 +26,13 @@ class Place:
         self.lengths = lengths
         self.past = cache.past if cache is not None else 0
         if self.past is None:  # rows have read different numbers of tokens
-            self.positions = cache.lengths[:, None] + steps  # (rows, tokens)
-            self.keys = int(cache.lengths.max()) + tokens
+            before, most = cache.lengths, int(cache.lengths.max())
+            self.positions = before[:, None] + steps  # (rows, tokens)
         else:
-            self.positions = (self.past + steps)[None]  # (1, tokens)
-            self.keys = self.past + tokens  # slots of the cache that hold a token after this call
+            before = most = self.past
+            self.positions = (before + steps)[None]  # (1, tokens)
+        self.keys = most + tokens  # slots of the cache that hold a token or padding after this call
+        self.longest = self.keys if lengths is None else int((before + lengths).max())  # real tokens of the longest row
         self._rotations: dict[tuple[specs.Rope, int, torch.dtype], tuple[Tensor, Tensor]] = {}
 
     @cached_property

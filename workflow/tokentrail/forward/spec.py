@@ -123,9 +123,7 @@ def describe(spec: Spec) -> list[dict[str, str]]:
             where.setdefault(getattr(layer, part), []).append(index)
         rows += [(part, *_cell(cell), layer_ranges(at), _detail(cell)) for cell, at in where.items()]
     divisor = f", logits divided by {spec.logit_divisor:g}" if spec.logit_divisor != 1 else ""
-    rows.append(
-        ("unembed", "tied to the token table" if spec.tied else "own table", "", f"bare product{divisor}")
-    )
+    rows.append(("unembed", "tied to the token table" if spec.tied else "own table", "", f"bare product{divisor}"))
     return [dict(zip(("part", "cell", "layers", "detail"), row, strict=True)) for row in rows]
 
 
@@ -154,9 +152,7 @@ def _detail(cell: Attention | Mamba2 | Ffn) -> str:
             parts = [f"{cell.heads} query and {cell.kv_heads} key/value heads of {cell.head_dim}"]
             parts.append(f"scale {cell.scale:.6g}")
             if cell.rope is not None:
-                stretched = (
-                    f", low frequencies stretched {cell.rope.scaling.factor:g}x" if cell.rope.scaling else ""
-                )
+                stretched = f", low frequencies stretched {cell.rope.scaling.factor:g}x" if cell.rope.scaling else ""
                 parts.append(f"RoPE theta {cell.rope.theta:g}{stretched}")
             if cell.qk_norm is not None:
                 parts.append("queries and keys normalised per head")

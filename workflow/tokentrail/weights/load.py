@@ -50,9 +50,7 @@ def usable_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
-        raise ConfigError(
-            f"device is {name!r}, which this machine's torch cannot use; set device to cpu"
-        ) from None
+        raise ConfigError(f"device is {name!r}, which this machine's torch cannot use; set device to cpu") from None
     return device
 
 
@@ -69,7 +67,7 @@ def load_model(
     the token table; UnsupportedError for a config.json that no family reads.
     """
     spec = read_spec(checkpoint.config)
-    files = {name: file for file in checkpoint.tensor_files for name in names_in(file)}
+    files = {name: checkpoint.file_of(name) for name in checkpoint.tensor_names()}
     made_from, useless = recipes(spec, set(files))
     expected = shapes(spec)
     check_names(spec.family, set(files), made_from, useless, tied=spec.tied)
@@ -94,11 +92,6 @@ def load_model(
     return assemble(spec, tensor, block)
 
 
-def names_in(file) -> list[str]:
-    with safe_open(file, framework="pt") as opened:
-        return list(opened.keys())
-
-
 def make(recipe: Recipe, stored) -> Tensor:
     """The tensor that a recipe describes, in its stored dtype."""
     parts = [stored(name) for name in recipe.parts]
@@ -111,9 +104,7 @@ def make(recipe: Recipe, stored) -> Tensor:
     return made
 
 
-def check_names(
-    family: str, stored: set[str], made_from: dict[str, Recipe], useless: set[str], tied: bool
-) -> None:
+def check_names(family: str, stored: set[str], made_from: dict[str, Recipe], useless: set[str], tied: bool) -> None:
     """Every tensor that the family needs must be there, and none that it does not know."""
     needed = {part for recipe in made_from.values() for part in recipe.parts}
     if missing := sorted(needed - stored):

@@ -53,11 +53,7 @@ class Tokenizer:
             case "always":
                 self.prefix = added or [self._bos_id()]
         self.bos_policy = (
-            "added"
-            if self.prefix
-            else "tokenizer does not add it"
-            if self._known_bos()
-            else "tokenizer has none"
+            "added" if self.prefix else "tokenizer does not add it" if self._known_bos() else "tokenizer has none"
         )
 
     def _known_bos(self) -> int | None:
@@ -135,7 +131,9 @@ class Tokenizer:
         found, at = [], 0
         raws = [(i, self.token_bytes(i) or b"") for i in self._bare(text)]
         whole = b"".join(raw for _, raw in raws)
-        if whole != text.encode():
+        if whole == b" " + text.encode():  # SentencePiece puts a space before a text
+            raws[0] = (raws[0][0], raws[0][1][1:])
+        elif whole != text.encode():
             raise PromptError(
                 f"the tokenizer of {self.model} rewrites the prompt {text[:40]!r} before it cuts it; "
                 f"write it in the form that it keeps: {whole.decode(errors='replace')[:40]!r}"

@@ -45,9 +45,7 @@ def attention(
     """x (rows, tokens, width) -> (rows, tokens, width), and the state with this call's keys and values in it."""
     rows, tokens, _ = x.shape
     heads = weights.qkv(x).view(rows, tokens, -1, spec.head_dim).transpose(1, 2)
-    q, k, v = heads.split(
-        [spec.heads, spec.kv_heads, spec.kv_heads], dim=1
-    )  # (rows, heads, tokens, head_dim)
+    q, k, v = heads.split([spec.heads, spec.kv_heads, spec.kv_heads], dim=1)  # (rows, heads, tokens, head_dim)
 
     if spec.qk_norm is not None:
         q, k = norm(q, weights.q_norm, spec.qk_norm), norm(k, weights.k_norm, spec.qk_norm)

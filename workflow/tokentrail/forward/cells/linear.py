@@ -39,9 +39,7 @@ TYPICAL_TOKENS = 32  # the number of rows that the blocks are chosen for; any nu
 def blocked(linear: Linear) -> Linear | BlockedLinear:
     """The blocked form of a float32 CPU linear where this torch has oneDNN; the same linear anywhere else."""
     weight, bias = linear
-    fits = (
-        weight.dtype == torch.float32 and weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
-    )
+    fits = weight.dtype == torch.float32 and weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
     if not fits:
         return linear
     return BlockedLinear(torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_TOKENS), bias)

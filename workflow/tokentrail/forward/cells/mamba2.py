@@ -105,9 +105,7 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
         out = out + conv.bias
     if place.lengths is None:
         return out, inputs[:, tokens:]
-    last = place.lengths[:, None] + torch.arange(
-        reach, device=x.device
-    )  # (rows, reach): inputs before the padding
+    last = place.lengths[:, None] + torch.arange(reach, device=x.device)  # (rows, reach): inputs before the padding
     return out, inputs.gather(1, last[..., None].expand(-1, -1, x.shape[2]))
 
 
@@ -121,11 +119,13 @@ def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) 
     return (state @ C[..., None])[..., 0][:, None], state  # y (rows, 1, heads, p)
 
 
-def scan(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """The recurrence for any number of tokens, CHUNK at a time: u (rows, tokens, heads, p) -> y, state."""
+def scan(
+    u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor, chunk: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    """The recurrence for any number of tokens, `chunk` at a time: u (rows, tokens, heads, p) -> y, state."""
     ys = []
-    for start in range(0, u.shape[1], CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, u.shape[1], chunk):
+        part = slice(start, start + chunk)
         u_, dt_, B_, C_ = u[:, part], dt[:, part], B[:, part], C[:, part]
         ys.append(apply(unrolled(dt_, A, B_, C_), u_) + carried(state, dt_, A, C_))
         state = faded_and_written(state, u_, dt_, A, B_)
@@ -167,8 +167,6 @@ def faded_and_written(state: Tensor, u: Tensor, dt: Tensor, A: Tensor, B: Tensor
     rows, heads, p, n = state.shape
     total = (dt * A).cumsum(dim=1)  # (rows, s, heads)
     fade = (total[:, -1:] - total).exp() * dt  # (rows, s, heads)
-    writes = (u * fade[..., None]).reshape(
-        rows, u.shape[1], B.shape[2], -1
-    )  # (rows, s, groups, heads of group * p)
+    writes = (u * fade[..., None]).reshape(rows, u.shape[1], B.shape[2], -1)  # (rows, s, groups, heads of group * p)
     written = writes.permute(0, 2, 3, 1) @ B.transpose(1, 2)  # (rows, groups, heads of the group * p, n)
     return state * total[:, -1].exp()[..., None, None] + written.view(rows, heads, p, n)

@@ -9,7 +9,55 @@ from tokentrail.forward.spec import Llama3Scaling, Rope
 
 # Keys that change nothing in the pass: bookkeeping, training and generation settings.
 WITHOUT_EFFECT = frozenset(
-    ["_name_or_path", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "auto_map", "bos_token_id", "chunk_size_feed_forward", "dtype", "embd_pdrop", "eos_token_id", "finetuning_task", "id2label", "init_method", "initializer_range", "is_decoder", "is_encoder_decoder", "is_llama_config", "keys_to_ignore_at_inference", "label2id", "mamba_chunk_size", "max_window_layers", "model_type", "n_ctx", "num_labels", "output_attentions", "output_hidden_states", "output_router_logits", "pad_token_id", "pretraining_tp", "problem_type", "resid_pdrop", "return_dict", "rope_interleaved", "router_aux_loss_coef", "sep_token_id", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params", "torch_dtype", "transformers.js_config", "transformers_version", "unk_token_id", "use_cache"]
+    [
+        "_name_or_path",
+        "architectures",
+        "attention_dropout",
+        "attention_probs_dropout_prob",
+        "attn_pdrop",
+        "auto_map",
+        "bos_token_id",
+        "chunk_size_feed_forward",
+        "dtype",
+        "embd_pdrop",
+        "eos_token_id",
+        "finetuning_task",
+        "id2label",
+        "init_method",
+        "initializer_range",
+        "is_decoder",
+        "is_encoder_decoder",
+        "is_llama_config",
+        "keys_to_ignore_at_inference",
+        "label2id",
+        "mamba_chunk_size",
+        "max_window_layers",
+        "model_type",
+        "n_ctx",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "pad_token_id",
+        "pretraining_tp",
+        "problem_type",
+        "resid_pdrop",
+        "return_dict",
+        "rope_interleaved",
+        "router_aux_loss_coef",
+        "sep_token_id",
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+        "task_specific_params",
+        "torch_dtype",
+        "transformers.js_config",
+        "transformers_version",
+        "unk_token_id",
+        "use_cache",
+    ]
 )
 
 _ABSENT = object()
@@ -30,10 +78,10 @@ class ConfigReader:
         )
 
     def get(self, key: str, absent: Any = _ABSENT) -> Any:
-        """The value of `key`; if it is missing, `absent`, or a refusal when no such value is given."""
+        """The value of `key`; if it is missing or null, `absent`, or a refusal when no such value is given."""
         self.asked.add(key)
         value = self.config.get(key, absent)
-        if value is _ABSENT:
+        if value is _ABSENT or (value is None and absent is _ABSENT):
             raise UnsupportedError(
                 f"config.json lacks {key}, which the family {self.family} needs; add the value that the model was "
                 f"trained with"
@@ -60,7 +108,8 @@ class ConfigReader:
 
     def only(self, key: str, *supported: Any, absent: Any = _ABSENT) -> Any:
         """The value of `key`, which must be one of `supported`."""
-        value = self.get(key, absent)
+        stated_null = None in supported and key in self.config
+        value = self.get(key, None if stated_null else absent)
         if value not in supported:
             raise self.refuse(key, value, ", ".join(repr(s) for s in supported))
         return value
@@ -85,9 +134,9 @@ class ConfigReader:
         """Theta and scaling, from `rope_theta` and `rope_scaling` or from `rope_parameters`."""
         parameters = self.get("rope_parameters", None) or self.get("rope_scaling", None) or {}
         theta = parameters.get("rope_theta", self.get("rope_theta", None))
-        if theta is None:
-            self.get("rope_theta")  # refuse: absent means 10,000 elsewhere, here it must be stated
-        self.only("partial_rotary_factor", 1, 1.0, None, absent=None)
+        if theta is None:  # elsewhere that means 10,000, here it must be stated
+            theta = self.real("rope_theta")
+        self.only("partial_rotary_factor", 1, None, absent=None)
         kind = parameters.get("rope_type", parameters.get("type", "default"))
         known = {"rope_theta", "rope_type", "type"}
         scaling = None

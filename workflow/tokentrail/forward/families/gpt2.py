@@ -67,7 +67,5 @@ def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:
             out[f"layers.{i}.{ours}.weight"] = Recipe((f"{stem}.weight",), turn)
             out[f"layers.{i}.{ours}.bias"] = Recipe((f"{stem}.bias",))
     out |= {f"final_norm.{part}": Recipe((f"{at}ln_f.{part}",)) for part in ("weight", "bias")}
-    masks = {
-        name for name in stored if name.endswith((".attn.bias", ".attn.masked_bias"))
-    }  # causal mask buffers
+    masks = {name for name in stored if name.endswith((".attn.bias", ".attn.masked_bias"))}  # causal mask buffers
     return out, masks

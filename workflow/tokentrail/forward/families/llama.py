@@ -26,11 +26,7 @@ def read_rotary(c: ConfigReader, qk_norm: bool, qkv_bias: bool, out_bias: bool) 
     kv_heads = c.whole("num_key_value_heads", absent=heads)
     c.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")
     stated = c.get("head_dim", None)
-    head_dim = (
-        c.divides("num_attention_heads", heads, width, "hidden_size")
-        if stated is None
-        else c.whole("head_dim")
-    )
+    head_dim = c.divides("num_attention_heads", heads, width, "hidden_size") if stated is None else c.whole("head_dim")
     c.only("hidden_act", "silu")
     if c.family != "llama":
         c.only("use_sliding_window", False, absent=False)

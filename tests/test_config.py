@@ -1,0 +1,103 @@
+"""The configuration is checked before anything runs, and a stage sees only what it uses."""
+
+import copy
+import json
+
+import pytest
+from tokentrail import config, tables
+from tokentrail.errors import ConfigError
+
+RAW = {
+    "run": "r",
+    "title": "t",
+    "models": {
+        "a": {"label": "A", "source": {"kind": "hub", "repository": "o/a"}},
+        "b": {"label": "B", "source": {"kind": "folder", "path": "models/b"}},
+    },
+    "prompts": {"p": {"text": "x", "target": " y"}, "q": {"text": "z", "target": " w"}},
+    "stages": {
+        "lens": {"prompts": ["p"]},
+        "name_swaps": {"sets": {"s": {"templates": {"t": "{name} and"}, "names": ["Ann", "Bob"]}}},
+    },
+}
+
+
+def changed(change) -> dict:
+    raw = copy.deepcopy(RAW)
+    change(raw)
+    return raw
+
+
+def one_sentence(error: ConfigError) -> str:
+    text = str(error)
+    assert "\n" not in text and "pydantic" not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.update(modles=1), "unknown key modles"),
+        (lambda c: c["models"]["a"].update(lable="x"), "unknown key models.a.lable"),
+        (lambda c: c["models"]["a"]["source"].update(revison="x"), "unknown key models.a.source.revison"),
+        (lambda c: c["models"]["a"]["source"].pop("repository"), "lacks the key models.a.source.repository"),
+        (lambda c: c["models"]["a"]["source"].update(kind="s3"), "models.a.source"),
+        (lambda c: c["models"]["a"]["source"].update(sha256={"f": "xyz"}), "models.a.source.sha256.f"),
+        (lambda c: c["models"].clear(), "models is"),
+        (lambda c: c["models"].update({"../x": c["models"]["a"]}), "models.../x"),
+        (lambda c: c.update(run="a/b"), 'run is "a/b"'),
+        (lambda c: c.pop("prompts"), "lacks the key prompts"),
+        (lambda c: c["prompts"]["p"].update(text=""), 'prompts.p.text is ""'),
+        (lambda c: c["prompts"]["p"].update(target=3), "prompts.p.target is 3"),
+        (lambda c: c["stages"]["lens"].update(prompts=["nobody"]), "nobody"),
+        (lambda c: c["stages"].update(parity={"tolerance": -1}), "stages.parity.tolerance is -1"),
+        (lambda c: c["stages"]["name_swaps"]["sets"]["s"]["names"].append("Ann"), "listed twice"),
+        (lambda c: c["stages"]["name_swaps"]["sets"]["s"]["templates"].update(t="no place"), "{name} exactly once"),
+    ],
+)
+def test_mistakes_are_one_sentence_that_names_the_key(change, words):
+    with pytest.raises(ConfigError) as caught:
+        config.parse(changed(change))
+    assert words in one_sentence(caught.value)
+
+
+def test_every_stage_has_settings_of_plain_data():
+    parsed = config.parse(RAW)
+    for stage in [*tables.TABLES, "parity_gate", "charts", "report"]:
+        settings = config.settings(parsed, stage, None if stage in ("charts", "report") else "a")
+        assert json.loads(json.dumps(settings)) == settings, "snakemake compares plain data only"
+
+
+def test_settings_hold_only_what_the_stage_uses():
+    parsed = config.parse(RAW)
+    assert set(config.settings(parsed, "lens", "a")["prompts"]) == {"p"}
+    other = config.parse(changed(lambda c: c["prompts"]["q"].update(text="other")))
+    for stage in ("lens", "name_swaps", "weights", "census"):
+        assert config.settings(parsed, stage, "a") == config.settings(other, stage, "a")
+    assert config.settings(parsed, "parity", "a") != config.settings(other, "parity", "a")
+
+
+def test_unknown_stage():
+    with pytest.raises(ConfigError, match="no stage called 'lenses'"):
+        config.settings(config.parse(RAW), "lenses", "a")
+
+
+def test_reading_a_file(tmp_path):
+    path = tmp_path / "config.yaml"
+    with pytest.raises(ConfigError, match="--config"):
+        config.load(path)
+    path.write_text("run: [")
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        config.load(path)
+    path.write_text("- a\n")
+    with pytest.raises(ConfigError, match="mapping"):
+        config.load(path)
+
+
+def test_every_key_is_described_and_optional_ones_have_defaults():
+    schema = config.Config.model_json_schema()
+    for name, part in (schema["$defs"] | {"Config": schema}).items():
+        for key, entry in part.get("properties", {}).items():
+            described = entry | schema["$defs"].get(entry.get("$ref", "").rpartition("/")[2], {})
+            assert described.get("description"), f"{name}.{key}"
+            assert key in part.get("required", []) or "default" in entry, f"{name}.{key}"

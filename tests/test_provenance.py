@@ -1,0 +1,114 @@
+"""The code hash follows imports, and nothing but the content of what is imported."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tokentrail import provenance
+
+FILES = {
+    "tokentrail/__init__.py": "",
+    "tokentrail/errors.py": "class A(Exception): ...\n",
+    "tokentrail/stage.py": "from tokentrail.errors import A\n",
+    "tokentrail/measure/__init__.py": '"""Measures."""\n',
+    "tokentrail/measure/lens.py": "from tokentrail.forward import frame\nfrom .answers import rank\n",
+    "tokentrail/measure/answers.py": "import math\nrank = 1\n",
+    "tokentrail/measure/other.py": "x = 1\n",
+    "tokentrail/forward/__init__.py": "",
+    "tokentrail/forward/frame.py": "def f():\n    import tokentrail.forward.cells.norm as n\n    return n\n",
+    "tokentrail/forward/cells/__init__.py": "from . import rope\n",
+    "tokentrail/forward/cells/norm.py": "from ...errors import A\n",
+    "tokentrail/forward/cells/rope.py": "",
+    "tokentrail/by_hand.py": "x = 1\n",
+    "tokentrail/charts/__init__.py": "",
+    "tokentrail/charts/lens.py": 'TABLES: tuple[str, ...] = ("lens", "parity")\nCAPTION = "a " "b"\n',
+    "scripts/lens.py": (
+        "from tokentrail import stage\n"
+        "from tokentrail.measure import lens\n"
+        'if "snakemake" in globals():\n    stage.run(snakemake)\n'
+        'elif __name__ == "__main__":\n    from tokentrail.by_hand import run\n    run()\n'
+    ),
+}
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    forget()
+    yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    for cached in (provenance.imported, provenance.module_file, provenance.parsed, provenance.file_hash):
+        cached.cache_clear()
+
+
+def hash_of(tree: Path, also=()) -> str:
+    forget()
+    return provenance.code_hash(tree / "scripts" / "lens.py", also)
+
+
+FOLLOWED = [
+    "scripts/lens.py",
+    "tokentrail/__init__.py",
+    "tokentrail/errors.py",
+    "tokentrail/stage.py",
+    "tokentrail/measure/__init__.py",
+    "tokentrail/measure/lens.py",
+    "tokentrail/measure/answers.py",
+    "tokentrail/forward/frame.py",
+    "tokentrail/forward/cells/__init__.py",
+    "tokentrail/forward/cells/norm.py",
+    "tokentrail/forward/cells/rope.py",
+]
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_an_edit_in_what_is_imported_changes_the_hash(tree, name):
+    before = hash_of(tree)
+    (tree / name).write_text(FILES[name] + "# edited\n")
+    assert hash_of(tree) != before
+
+
+@pytest.mark.parametrize("name", ["tokentrail/measure/other.py", "tokentrail/by_hand.py", "tokentrail/charts/lens.py"])
+def test_an_edit_elsewhere_does_not(tree, name):
+    before = hash_of(tree)
+    (tree / name).write_text(FILES[name] + "# edited\n")
+    assert hash_of(tree) == before
+
+
+def test_modules_named_at_run_time_are_given_by_hand(tree):
+    before = hash_of(tree, ["tokentrail.charts.lens"])
+    assert before != hash_of(tree)
+    (tree / "tokentrail/charts/lens.py").write_text("TABLES = ()\n")
+    assert hash_of(tree, ["tokentrail.charts.lens"]) != before
+
+
+def test_touching_and_moving_do_not_matter(tree, tmp_path_factory, monkeypatch):
+    before = hash_of(tree)
+    os.utime(tree / "tokentrail" / "measure" / "lens.py", (1, 1))
+    assert hash_of(tree) == before
+    moved = tmp_path_factory.mktemp("moved") / "here"
+    tree.rename(moved)
+    monkeypatch.setattr(provenance, "ROOT", moved)
+    assert hash_of(moved) == before
+
+
+def test_constants_are_read_without_running(tree):
+    assert provenance.constant(tree / "tokentrail/charts/lens.py", "TABLES") == ("lens", "parity")
+    assert provenance.constant(tree / "tokentrail/charts/lens.py", "CAPTION") == "a b"
+    assert provenance.constant(tree / "tokentrail/charts/__init__.py", "TABLES") is None
+
+
+def test_the_real_scripts_depend_on_what_they_run():
+    scripts = Path(provenance.__file__).parents[2] / "scripts"
+    lens = provenance.closure(provenance.imported(scripts / "lens.py", ""))
+    assert {"tokentrail.measure.lens", "tokentrail.forward.cells.attention", "tokentrail.weights.load"} <= lens
+    assert not {"tokentrail.config", "tokentrail.by_hand", "tokentrail.measure.residual"} & lens
+    weights = provenance.closure(provenance.imported(scripts / "weights.py", ""))
+    assert not any(name.startswith("tokentrail.forward") for name in weights)

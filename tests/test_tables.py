@@ -1,0 +1,92 @@
+"""Tables are written whole or not at all, and only if they fit their schema."""
+
+import polars as pl
+import pytest
+from tokentrail import tables
+from tokentrail.errors import TableError
+
+ROWS = pl.DataFrame(
+    {
+        "model": ["m"],
+        "prompt": ["p"],
+        "entropy_bits": [1.0],
+        "effective_choices": [2.0],
+        "top5_mass": [1.0],
+        "tokens_for_90_percent": [2],
+        "vocabulary": [97],
+    }
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results" / "distribution.parquet"
+
+
+def test_round_trip(path):
+    tables.write("distribution", ROWS.select(reversed(ROWS.columns)), path, weights_sha256="a" * 64)
+    assert tables.read("distribution", path).equals(ROWS), "columns come in the declared order"
+    metadata = pl.read_parquet_metadata(path)
+    assert metadata["weights_sha256"] == "a" * 64
+    assert metadata["schema"] == "tokentrail.distribution"
+    assert metadata["schema_version"] == tables.SCHEMA_VERSION
+
+
+def test_two_writes_are_byte_identical(path):
+    tables.write("distribution", ROWS, path)
+    first = path.read_bytes()
+    tables.write("distribution", ROWS, path)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda f: f.drop("vocabulary"), "vocabulary"),
+        (lambda f: f.with_columns(extra=1), "extra"),
+        (lambda f: f.with_columns(top5_mass=2.0), "top5_mass"),
+        (lambda f: f.with_columns(entropy_bits=pl.lit(float("nan"))), "entropy_bits"),
+        (lambda f: f.with_columns(entropy_bits=pl.lit(float("inf"))), "entropy_bits"),
+        (lambda f: f.with_columns(vocabulary=pl.lit(None, dtype=pl.Int64)), "vocabulary"),
+        (lambda f: f.with_columns(tokens_for_90_percent=0), "tokens_for_90_percent"),
+    ],
+)
+def test_a_frame_that_does_not_fit_is_refused(path, change, named):
+    tables.write("distribution", ROWS, path)
+    before = path.read_bytes()
+    with pytest.raises(TableError, match=named):
+        tables.write("distribution", change(ROWS), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_failing_writer_leaves_nothing(path):
+    with pytest.raises(ZeroDivisionError), tables.atomic_path(path) as part:
+        part.write_text("half")
+        raise ZeroDivisionError
+    assert list(path.parent.iterdir()) == []
+
+
+def test_leftovers_of_a_killed_writer_are_removed(path):
+    path.parent.mkdir()
+    (path.parent / f".{path.name}.abc.part").write_text("half")
+    tables.write("distribution", ROWS, path)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_reading_says_what_is_wrong(path):
+    with pytest.raises(TableError, match="missing"):
+        tables.read("distribution", path)
+    path.parent.mkdir()
+    path.write_bytes(b"PAR1")
+    with pytest.raises(TableError, match="damaged"):
+        tables.read("distribution", path)
+
+
+def test_every_column_is_explained():
+    for name, schema in tables.TABLES.items():
+        assert schema.__doc__, name
+        assert schema.column_names()[0] == "model"
+        for column, declared in schema.columns().items():
+            assert declared.description, f"{name}.{column}"
+            assert f"| {column} |" in tables.data_dictionary()

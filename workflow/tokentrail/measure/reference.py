@@ -1,0 +1,105 @@
+"""The reference that parity is judged by: transformers, from the same files. Imported by the parity stages alone."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import transformers
+from torch import Tensor, nn
+
+from tokentrail.errors import ParityError
+from tokentrail.weights.checkpoint import Checkpoint
+
+
+def open_reference(checkpoint: Checkpoint, device: torch.device | str = "cpu") -> nn.Module:
+    """The checkpoint as transformers loads it: float32, eager attention, no remote code.
+
+    Raises ParityError if transformers misses a tensor, finds one that it does not use, or sees another shape.
+    """
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    with as_folder(checkpoint) as folder:
+        model, report = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    if trouble := {key: found for key, found in report.items() if found}:
+        key, found = next(iter(trouble.items()))
+        what = key.replace("_", " ")
+        raise ParityError(f"transformers does not load this checkpoint whole: {what} {sorted(found)[:3]}")
+    return model.eval().to(device)
+
+
+@contextmanager
+def as_folder(checkpoint: Checkpoint) -> Iterator[Path]:
+    """The checkpoint's files under the names and in the one folder where transformers looks for them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.json").write_text(json.dumps(checkpoint.config))
+        for file in checkpoint.tensor_files:
+            (folder / file.name).symlink_to(file.resolve())
+        if [file.name for file in checkpoint.tensor_files] != ["model.safetensors"]:
+            where = {name: checkpoint.file_of(name).name for name in checkpoint.tensor_names()}
+            index = {"metadata": {}, "weight_map": where}
+            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        yield folder
+
+
+def reference_logits(model: nn.Module, ids: Tensor) -> Tensor:
+    """One plain uncached pass: ids (rows, tokens) -> logits (rows, tokens, vocabulary)."""
+    return model(ids, use_cache=False).logits
+
+
+# Where transformers' modules give the tensors that our sites name: our site, module name inside a layer.
+MIXERS = ("self_attn", "mamba", "attn")
+FFNS = ("mlp", "shared_mlp")
+MIXER_NORMS = ("input_layernorm", "ln_1")
+FFN_NORMS = ("post_attention_layernorm", "ln_2")
+
+
+def reference_sites(model: nn.Module, ids: Tensor, see: Callable[[str, int, Tensor], None]) -> None:
+    """Run the reference and show `see(site, layer, tensor)` what it computes, with the names of our sites."""
+    body = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
+    layers = body.layers if hasattr(body, "layers") else body.h
+    final_norm = body.norm if hasattr(body, "norm") else body.ln_f
+    hooks = [final_norm.register_forward_hook(shown("final_norm", len(layers), see))]
+    for i, layer in enumerate(layers):
+        hooks.append(layer.register_forward_pre_hook(shown_input("resid_pre", i, see)))
+        hooks.append(layer.register_forward_hook(shown("resid_post", i, see)))
+        for site, names in (
+            ("mixer_in", MIXER_NORMS),
+            ("mixer_out", MIXERS),
+            ("ffn_in", FFN_NORMS),
+            ("ffn_out", FFNS),
+        ):
+            hooks.append(part_of(layer, names).register_forward_hook(shown(site, i, see)))
+    try:
+        see("logits", len(layers), reference_logits(model, ids))
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def part_of(layer: nn.Module, names: tuple[str, ...]) -> nn.Module:
+    """The one submodule of a layer that goes by one of these names."""
+    found = [part for name in names if (part := getattr(layer, name, None)) is not None]
+    if len(found) != 1:
+        raise ParityError(f"transformers' {type(layer).__name__} has no single part among {', '.join(names)}")
+    return found[0]
+
+
+def shown(site: str, layer: int, see: Callable[[str, int, Tensor], None]):
+    return lambda module, given, out: see(site, layer, out[0] if isinstance(out, tuple) else out)
+
+
+def shown_input(site: str, layer: int, see: Callable[[str, int, Tensor], None]):
+    return lambda module, given: see(site, layer, given[0])
