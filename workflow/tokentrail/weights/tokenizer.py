@@ -52,9 +52,8 @@ class Tokenizer:
                 self.prefix = added
             case "always":
                 self.prefix = added or [self._bos_id()]
-        self.bos_policy = (
-            "added" if self.prefix else "tokenizer does not add it" if self._known_bos() else "tokenizer has none"
-        )
+        without = "tokenizer has none" if self._known_bos() is None else "tokenizer does not add it"
+        self.bos_policy = "added" if self.prefix else without
 
     def _known_bos(self) -> int | None:
         ids = (self.inner.token_to_id(name) for name in self.BOS_NAMES)

@@ -76,8 +76,8 @@ def mamba2(
     A = -torch.exp(wide(weights.A_log))  # (heads)
 
     if "pattern" in tap.costly:
-        pattern = tap("pattern", layer, unrolled(dt, A, B, C))  # (rows, heads, tokens, tokens)
-        y = apply(pattern, u) + carried(state.ssm, dt, A, C)
+        pattern = unrolled(dt, A, B, C) * dt.transpose(1, 2)[:, :, None]  # (rows, heads, tokens, tokens)
+        y = apply(tap("pattern", layer, pattern), u) + carried(state.ssm, dt, A, C)
         ssm = scan(u, dt, A, B, C, state.ssm)[1]
     elif tokens == 1:
         y, ssm = step(u, dt, A, B, C, state.ssm)
@@ -111,7 +111,7 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
 
 def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """The recurrence for one token: u (rows, 1, heads, p), dt (rows, 1, heads), B and C (rows, 1, groups, n)."""
-    rows, _, heads, _ = u.shape
+    heads = u.shape[2]
     u, dt = u[:, 0], dt[:, 0]  # (rows, heads, p), (rows, heads)
     B, C = (t[:, 0].repeat_interleave(heads // t.shape[2], dim=1) for t in (B, C))  # (rows, heads, n)
     fade = torch.exp(dt * A)[..., None, None]
@@ -123,28 +123,27 @@ def scan(
     u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor, chunk: int = CHUNK
 ) -> tuple[Tensor, Tensor]:
     """The recurrence for any number of tokens, `chunk` at a time: u (rows, tokens, heads, p) -> y, state."""
-    ys = []
+    ys, writes = [], u * dt[..., None]
     for start in range(0, u.shape[1], chunk):
         part = slice(start, start + chunk)
-        u_, dt_, B_, C_ = u[:, part], dt[:, part], B[:, part], C[:, part]
-        ys.append(apply(unrolled(dt_, A, B_, C_), u_) + carried(state, dt_, A, C_))
-        state = faded_and_written(state, u_, dt_, A, B_)
+        w, d, b, c = writes[:, part], dt[:, part], B[:, part], C[:, part]
+        ys.append(apply(unrolled(d, A, b, c), w) + carried(state, d, A, c))
+        state = faded_and_written(state, w, d, A, b)
     return torch.cat(ys, dim=1), state
 
 
 def unrolled(dt: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
-    """The recurrence as a matrix over positions, (rows, heads, l, s): how much of u_s reaches y_l.
+    """The recurrence as a matrix over positions, (rows, heads, l, s): how much of the write dt_s u_s reaches y_l.
 
-    M[l, s] = (C_l . B_s) exp(sum of dt A over s+1..l) dt_s for s <= l, and 0 above the diagonal.
+    M[l, s] = (C_l . B_s) exp(sum of dt A over s+1..l) for s <= l, and 0 above the diagonal.
     """
     rows, tokens, heads = dt.shape
-    match_ = C.transpose(1, 2) @ B.permute(0, 2, 3, 1)  # (rows, groups, l, s)
+    alike = C.transpose(1, 2) @ B.permute(0, 2, 3, 1)  # (rows, groups, l, s)
     total = (dt * A).cumsum(dim=1).transpose(1, 2)  # (rows, heads, l)
     span = total[..., :, None] - total[..., None, :]  # (rows, heads, l, s)
-    future = torch.ones(tokens, tokens, dtype=torch.bool, device=dt.device).triu(1)
-    decay = span.masked_fill(future, float("-inf")).exp()
-    by_group = decay.view(rows, match_.shape[1], -1, tokens, tokens) * match_[:, :, None]
-    return by_group.view(rows, heads, tokens, tokens) * dt.transpose(1, 2)[:, :, None]
+    decay = span.clamp(max=0).exp().tril()  # spans into the future would overflow before they are cut
+    by_group = decay.view(rows, alike.shape[1], -1, tokens, tokens) * alike[:, :, None]
+    return by_group.view(rows, heads, tokens, tokens)
 
 
 def apply(matrix: Tensor, u: Tensor) -> Tensor:
@@ -162,11 +161,10 @@ def carried(state: Tensor, dt: Tensor, A: Tensor, C: Tensor) -> Tensor:
     return read * (dt * A).cumsum(dim=1).exp()[..., None]
 
 
-def faded_and_written(state: Tensor, u: Tensor, dt: Tensor, A: Tensor, B: Tensor) -> Tensor:
-    """The state after all tokens: the old one faded, plus every write faded by the tokens after it."""
+def faded_and_written(state: Tensor, writes: Tensor, dt: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    """The state after all tokens: the old one faded, plus every write dt_s u_s faded by the tokens after it."""
     rows, heads, p, n = state.shape
     total = (dt * A).cumsum(dim=1)  # (rows, s, heads)
-    fade = (total[:, -1:] - total).exp() * dt  # (rows, s, heads)
-    writes = (u * fade[..., None]).reshape(rows, u.shape[1], B.shape[2], -1)  # (rows, s, groups, heads of group * p)
-    written = writes.permute(0, 2, 3, 1) @ B.transpose(1, 2)  # (rows, groups, heads of the group * p, n)
+    left = (writes * (total[:, -1:] - total).exp()[..., None]).reshape(rows, dt.shape[1], B.shape[2], -1)
+    written = left.permute(0, 2, 3, 1) @ B.transpose(1, 2)  # (rows, groups, heads of the group * p, n)
     return state * total[:, -1].exp()[..., None, None] + written.view(rows, heads, p, n)
