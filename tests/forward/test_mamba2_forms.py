@@ -60,7 +60,7 @@ def test_all_forms_equal_the_recurrence(rows, tokens, per_group, groups, chunk, 
     assert (scanned - ys).abs().max() < WITHIN
     assert (after - final).abs().max() < WITHIN
 
-    unrolled = mamba2.apply(mamba2.unrolled(dt, A, B, C), u) + mamba2.carried(state, dt, A, C)
+    unrolled = mamba2.apply(mamba2.unrolled(dt, A, B, C), u * dt[..., None]) + mamba2.carried(state, dt, A, C)
     assert (unrolled - ys).abs().max() < WITHIN
 
     stepped = state

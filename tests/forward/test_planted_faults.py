@@ -61,7 +61,7 @@ FAULTS = [
     Fault("q normalised with k's weight", "qwen3", ATTENTION, "norm(q, weights.q_norm", "norm(q, weights.k_norm"),
     Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    q, k, v = tap(\"q\"", "    if spec.qk_norm is not None:\n        q, k = norm(q, weights.q_norm, spec.qk_norm), norm(k, weights.k_norm, spec.qk_norm)\n    q, k, v = tap(\"q\""),
     # The frame
-    Fault("embedding multiplier forgotten", "granite-nope", FRAME, " * spec.embedding_scale", ""),
+    Fault("embedding multiplier forgotten", "granite-nope", FRAME, " * model.spec.embedding_scale", ""),
     Fault("residual multiplier forgotten on the mixer", "granite-nope", FRAME, 'tap("mixer_out", i, y), alpha=spec.residual_scale', 'tap("mixer_out", i, y), alpha=1'),
     Fault("residual multiplier forgotten on the FFN", "granite-nope", FRAME, 'tap("ffn_out", i, y), alpha=spec.residual_scale', 'tap("ffn_out", i, y), alpha=1'),
     Fault("logits multiplied, not divided", "granite-nope", FRAME, "x / model.spec.logit_divisor", "x * model.spec.logit_divisor"),
@@ -81,11 +81,11 @@ FAULTS = [
     Fault("A not exponentiated", "granite-nope", MAMBA, "A = -torch.exp(wide(weights.A_log))", "A = -wide(weights.A_log)"),
     Fault("D skip dropped", "granite-nope", MAMBA, "y + wide(weights.D)[:, None] * u", "y"),
     Fault("B and C swapped", "granite-nope", MAMBA, "u, B, C = wide(xBC)", "u, C, B = wide(xBC)"),
-    Fault("state lost between chunks", "granite-nope", MAMBA, "state = faded_and_written(state, u_", "faded_and_written(state, u_"),
-    Fault("own write faded too", "granite-nope", MAMBA, "fade = (total[:, -1:] - total).exp() * dt", "fade = (total[:, -1:] - total + dt * A).exp() * dt"),
+    Fault("state lost between chunks", "granite-nope", MAMBA, "state = faded_and_written(state, w", "faded_and_written(state, w"),
+    Fault("own write faded too", "granite-nope", MAMBA, "(total[:, -1:] - total).exp()", "(total[:, -1:] - total + dt * A).exp()"),
     Fault("old state not faded", "granite-nope", MAMBA, "return read * (dt * A).cumsum(dim=1).exp()[..., None]", "return read"),
     Fault("heads spread over the groups", "granite-two-groups", MAMBA, "by_group.view(rows, heads, tokens, tokens)", "by_group.transpose(1, 2).reshape(rows, heads, tokens, tokens)"),
-    Fault("dt missing from the matrix", "granite-nope", MAMBA, "tokens, tokens) * dt.transpose(1, 2)[:, :, None]", "tokens, tokens)"),
+    Fault("writes not scaled by dt", "granite-nope", MAMBA, "ys, writes = [], u * dt[..., None]", "ys, writes = [], u"),
     # The families' maps
     Fault("square matrix not transposed", "gpt2", GPT2, 'turn = "as stored" if ours.endswith("norm") else', 'turn = "as stored" if ours.endswith(("norm", "out")) else'),
     Fault("the two norms of a layer swapped", "gpt2", GPT2, 'stem = f"{at}h.{i}.{theirs}"', 'stem = f"{at}h.{i}.{theirs}".replace("ln_1", "ln_0").replace("ln_2", "ln_1").replace("ln_0", "ln_2")'),
@@ -152,7 +152,7 @@ def test_the_loader_refuses(pair, fault):
     sound = pair(fault.variant)
     with mutated(fault.file, fault.old, fault.new):
         refusal = importlib.import_module("tokentrail.errors").WeightsError
-        with pytest.raises(refusal, match="the checkpoint (holds|lacks) the tensor|has the shape"):
+        with pytest.raises(refusal, match=r"the checkpoint (holds|lacks) the tensor|has the shape"):
             importlib.import_module("tokentrail.weights.load").load_model(sound.checkpoint)
 
 

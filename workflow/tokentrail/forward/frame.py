@@ -54,15 +54,31 @@ def forward(
     of tokens. Rows shorter than the rest are padded on the right with any id, and lengths (rows) says how many
     tokens of each are real. Raises IndexError if a position table or the cache has no room for the tokens.
     """
-    spec, place = model.spec, Place(ids, lengths, cache)
-    check_room(spec, cache, place)
+    place = Place(ids, lengths, cache)
+    check_room(model.spec, cache, place)
+    x = through_layers(model, embed(model, ids, place, tap), place, cache, tap)
+    if cache is not None:
+        advance(cache, place)
+    if read is not None:
+        x = x.gather(1, read[..., None].expand(x.shape[0], -1, x.shape[2]))  # (rows, n, width)
+    return unembed(model, x, tap)
 
-    x = F.embedding(ids, model.tokens) * spec.embedding_scale  # (rows, tokens, width)
+
+def embed(model: Model, ids: Tensor, place: Place, tap: Tap = NO_TAP) -> Tensor:
+    """ids (rows, tokens) -> the stream before the first layer (rows, tokens, width)."""
+    x = F.embedding(ids, model.tokens) * model.spec.embedding_scale
     if model.positions is not None:
-        x = x + F.embedding(place.positions.clamp(max=spec.learned_positions - 1), model.positions)
-    x = tap("embed", -1, x)
+        x = x + F.embedding(place.positions.clamp(max=model.spec.learned_positions - 1), model.positions)
+    return tap("embed", -1, x)
 
-    for i, (layer, weights) in enumerate(zip(spec.layers, model.layers, strict=True)):
+
+def through_layers(
+    model: Model, x: Tensor, place: Place, cache: Cache | None = None, tap: Tap = NO_TAP, first: int = 0
+) -> Tensor:
+    """The stream (rows, tokens, width) entering layer `first` -> the stream leaving the last layer."""
+    spec = model.spec
+    for i in range(first, len(spec.layers)):
+        layer, weights = spec.layers[i], model.layers[i]
         x = tap("resid_pre", i, x)
         h = tap("mixer_in", i, norm(x, weights.mixer_norm, spec.norm))
         state = cache.states[i] if cache is not None else None
@@ -73,12 +89,7 @@ def forward(
         h = tap("ffn_in", i, norm(x, weights.ffn_norm, spec.norm))
         y = ffn(h, weights.ffn, layer.ffn, i, tap)
         x = tap("resid_post", i, torch.add(x, tap("ffn_out", i, y), alpha=spec.residual_scale))
-
-    if cache is not None:
-        advance(cache, place)
-    if read is not None:
-        x = x.gather(1, read[..., None].expand(x.shape[0], -1, x.shape[2]))  # (rows, n, width)
-    return unembed(model, x, tap)
+    return x
 
 
 def last(ids: Tensor, lengths: Tensor | None = None) -> Tensor:

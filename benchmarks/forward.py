@@ -1,0 +1,195 @@
+"""The forward pass against transformers, in one process: ratios, beside what the machine can do at best.
+
+    python benchmarks/forward.py                     every shape, about a quarter of an hour on two cores
+    python benchmarks/forward.py granite-4.0-h-350m  one shape
+    python benchmarks/forward.py --memory qwen3-0.6b peak memory of a load and a long prefill, in a process of its own
+
+A ratio above 1 says that ours is faster than the faster of transformers' eager and sdpa attention. Both read the
+last position's logits only. The full shapes have random weights; `smollm2` is the real model of the embedded run,
+from the weights cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from math import prod
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+
+from limits import interleaved, matrix_peak, read_bandwidth  # noqa: E402
+from tokentrail.forward.assemble import shapes  # noqa: E402
+from tokentrail.forward.cache import new_cache  # noqa: E402
+from tokentrail.forward.frame import Model, forward, last  # noqa: E402
+from tokentrail.weights.checkpoint import Checkpoint  # noqa: E402
+from tokentrail.weights.load import load_model  # noqa: E402
+
+SHAPES = ("smollm2", "gpt2", "qwen3-0.6b", "granite-4.0-h-350m")
+PUBLISHED = SHAPES[1:]
+LENGTHS = (18, 105, 366, 1410)  # the published prompt with 0, 1, 4 and 16 fillers
+DECODE_CONTEXTS = (64, 1000)
+STEPS = 8  # decode steps in one measurement
+
+
+def checkpoint_of(shape: str, folder: Path):
+    """A checkpoint and its reference model; random weights for the published shapes."""
+    if shape == "smollm2":
+        from tokentrail import config
+        from tokentrail.measure.reference import open_reference
+        from tokentrail.weights.checkpoint import open_checkpoint
+        from tokentrail.weights.fetch import fetch
+
+        chosen = config.load(ROOT / "config/config.yaml")
+        name = next(iter(chosen.models))
+        asked = config.settings(chosen, "weights", name)
+        checkpoint = open_checkpoint(fetch(name, asked["source"], asked["license"], ROOT / asked["lock_file"]))
+        return checkpoint, open_reference(checkpoint)
+    from random_models import FULL_SHAPES, build
+
+    pair = build(FULL_SHAPES[shape], folder)
+    return pair.checkpoint, pair.reference
+
+
+def random_ids(model: Model, tokens: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(tokens)
+    return torch.randint(0, model.spec.vocabulary, (1, tokens), generator=generator)
+
+
+def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds: int) -> str:
+    ids = random_ids(model, tokens)
+
+    def theirs(attention: str):
+        def run():
+            reference.set_attn_implementation(attention)
+            return reference(ids, use_cache=False, logits_to_keep=1)
+
+        return run
+
+    found = interleaved(
+        {"ours": lambda: forward(model, ids, read=last(ids)), "eager": theirs("eager"), "sdpa": theirs("sdpa")},
+        rounds,
+    )
+    return f"prefill {tokens:5d} tokens   {verdict(found)}   {tokens / found['ours']:9.0f} tokens/s"
+
+
+def decode_ratio(model: Model, reference: torch.nn.Module, context: int, rounds: int) -> str:
+    """STEPS greedy-sized steps after a prompt; the caches are filled once and set back before every round."""
+    ids, token = random_ids(model, context), torch.zeros(1, 1, dtype=torch.int64)
+
+    def ours():
+        cache = new_cache(model.spec, rows=1, capacity=context + STEPS)
+        forward(model, ids, cache, read=last(ids))
+        return lambda: [forward(model, token, cache) for _ in range(STEPS)]
+
+    def theirs(attention: str):
+        reference.set_attn_implementation(attention)
+        cache = reference(ids, use_cache=True, logits_to_keep=1).past_key_values
+
+        def run():
+            for _ in range(STEPS):
+                reference(token, past_key_values=cache, use_cache=True)
+
+        return run
+
+    times: dict[str, list[float]] = {"ours": [], "eager": [], "sdpa": []}
+    for _ in range(rounds + 1):
+        for name in times:
+            run = ours() if name == "ours" else theirs(name)
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    found = {name: statistics.median(all_of[1:]) for name, all_of in times.items()}
+    rate = STEPS / found["ours"]
+    read = parameter_bytes(model) * rate / 1e9
+    return f"decode at {context:5d}        {verdict(found)}   {rate:9.1f} tokens/s, parameters at {read:.1f} GB/s"
+
+
+def verdict(found: dict[str, float]) -> str:
+    eager, sdpa = (found[name] / found["ours"] for name in ("eager", "sdpa"))
+    return f"ratio {min(eager, sdpa):5.2f}   (eager {eager:.2f}, sdpa {sdpa:.2f})"
+
+
+def parameter_bytes(model: Model) -> int:
+    return 4 * sum(prod(shape) for shape in shapes(model.spec).values())
+
+
+@torch.inference_mode()
+def compare(shape: str, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, reference = checkpoint_of(shape, Path(folder))
+        model = load_model(checkpoint, block=True)
+    print(f"\n{shape}", flush=True)
+    for tokens in LENGTHS:
+        room = model.spec.learned_positions
+        tokens = tokens if room is None else min(tokens, room)
+        print(
+            "  " + prefill_ratio(model, reference, tokens, rounds if tokens < 1000 else max(3, rounds // 2)), flush=True
+        )
+    for context in DECODE_CONTEXTS:
+        print("  " + decode_ratio(model, reference, context, rounds), flush=True)
+
+
+@torch.inference_mode()
+def memory(shape: str) -> None:
+    """Peak resident memory above an empty process, over the float32 weights and the logits asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        build_elsewhere(shape, folder)
+        files = tuple(sorted(Path(folder).glob("*.safetensors")))
+        config = json.loads(Path(folder, "config.json").read_text())
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        model = load_model(Checkpoint(config, files, None, "", {}), block=True)
+    tokens = model.spec.learned_positions or LENGTHS[-1]
+    ids = random_ids(model, tokens)
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    logits = forward(model, ids, read=last(ids))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    asked = parameter_bytes(model) + logits.numel() * 4
+    print(
+        f"{shape}: weights and logits {asked / 2**20:.0f} MiB; peak of the load {(loaded - before) / asked:.2f} of it, "
+        f"of a prefill of {tokens} tokens {(peak - before) / asked:.2f}"
+    )
+
+
+def build_elsewhere(shape: str, folder: str) -> None:
+    """Write the random checkpoint from another process, so that its memory is not counted here."""
+    code = f"from random_models import FULL_SHAPES, build; build(FULL_SHAPES[{shape!r}], {folder!r})"
+    paths = f"import sys; sys.path[:0] = {[str(ROOT / 'workflow'), str(ROOT / 'tests')]!r}; "
+    subprocess.run([sys.executable, "-c", paths + code], check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", default=SHAPES, metavar="shape", help=f"among {', '.join(SHAPES)}")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=min(2, torch.get_num_threads()))
+    parser.add_argument("--memory", action="store_true", help="peak memory instead of time; one published shape")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    if asked.memory and len(asked.shapes) == 1:
+        memory(asked.shapes[0])
+        return
+    if asked.memory:  # a peak is a process's own
+        for shape in asked.shapes:
+            if shape in PUBLISHED:
+                subprocess.run([sys.executable, __file__, "--memory", shape], check=True)
+        return
+    print(
+        f"torch {torch.__version__}, {asked.threads} threads; float32 matrix peak {matrix_peak() / 1e9:.0f} GFLOP/s, "
+        f"read bandwidth {read_bandwidth() / 1e9:.1f} GB/s"
+    )
+    for shape in asked.shapes:
+        compare(shape, asked.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Every chart: it draws one model and several, tells its tables and limits, and lets no text out of its place."""
+
+import functools
+import importlib
+import itertools
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import altair as alt
+import polars as pl
+import pytest
+import synthetic_tables as synthetic
+import tokentrail.charts
+from tokentrail.charts import save, theme
+from tokentrail.charts.looks import looks
+from tokentrail.provenance import constant
+from tokentrail.stage import CHART_KINDS
+from tokentrail.tables import TABLES
+
+FOLDER = Path(tokentrail.charts.__file__).parent
+CHARTS = sorted(path.stem for path in FOLDER.glob("*.py") if constant(path, "TABLES"))
+
+
+def draw(name: str, models: int, tables=None) -> alt.TopLevelMixin:
+    module = importlib.import_module(f"tokentrail.charts.{name}")
+    tables = tables or synthetic.tables(models)
+    return module.chart({table: tables[table] for table in module.TABLES}, synthetic.settings(models))
+
+
+@functools.cache
+def spec_text(name: str, models: int) -> str:
+    return json.dumps(draw(name, models).to_dict())
+
+
+def spec_of(name: str, models: int) -> dict:
+    return json.loads(spec_text(name, models))
+
+
+def texts(value) -> list[str]:
+    """All strings in a specification."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [found for part in parts for found in texts(part)]
+
+
+def test_the_charts_that_the_report_shows_are_there():
+    assert {"name_swaps", "name_swaps_broad", "lens", "residual", "parity", "next_token", "census"} <= set(CHARTS)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_declares_its_tables_and_what_it_shows_and_does_not_show(name):
+    assert set(constant(FOLDER / f"{name}.py", "TABLES")) <= set(TABLES)
+    shows, does_not = constant(FOLDER / f"{name}.py", "CAPTION").strip().split("\n\n")
+    assert shows.endswith(".") and does_not.startswith("It does not show ") and does_not.endswith(".")
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_one_model_is_saved_in_every_format_with_equal_bytes(name, tmp_path):
+    first = [tmp_path / f"first.{kind}" for kind in CHART_KINDS]
+    second = [tmp_path / f"second.{kind}" for kind in CHART_KINDS]
+    save.save(draw(name, 1), first)
+    save.save(draw(name, 1), second)
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    html, svg, png, spec = (path.read_bytes() for path in first)
+    assert png.startswith(b"\x89PNG")
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    assert "vega-lite" in json.loads(spec)["$schema"]
+    assert b"http-equiv" in html
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_four_models_of_two_depths_are_drawn_and_named_apart(name):
+    svg = save.encode_svg(spec_of(name, 4))
+    assert "Beta (beta)" in svg and "Beta (gamma)" in svg
+    assert "NaN" not in svg and "Infinity" not in svg
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_without_rows_it_says_so(name):
+    chart = draw(name, 1, synthetic.empty())
+    assert "message" in json.dumps(chart.to_dict())
+    assert save.encode_svg(chart.to_dict()).startswith("<svg")
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_what_must_be_known_of_the_weights_is_in_the_title(name):
+    assert any("Q4_1" in line for line in spec_of(name, 4)["title"]["subtitle"])
+
+
+class Scripts(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found: list[str] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [tag] if tag in ("script", "img", "iframe", "object", "title") else []
+        self.handlers += [key for key, _ in attributes if key.startswith("on")]
+
+
+@pytest.mark.parametrize("name", ["next_token", "name_swaps", "lens"])
+def test_hostile_text_adds_no_tag_to_the_page(name):
+    page = save.page(spec_of(name, 4))
+    parser = Scripts()
+    parser.feed(page)
+    assert parser.found == ["title", "script", "script", "script"]
+    assert not parser.handlers
+    embedded = page.split('id="spec">')[1].split("</script>")[0]
+    assert not set("<>&") & set(embedded)
+
+
+@pytest.mark.parametrize("name", ["next_token", "name_swaps", "lens"])
+def test_hostile_text_is_data_and_never_an_expression(name):
+    spec = spec_of(name, 4)
+    data = spec.pop("datasets", {})
+    for key in ("description", "title", "config"):
+        spec.pop(key)
+    outside = [text for text in texts(spec) if any(bad in text for bad in ("alert", "onerror", "7 * 7", "datum.x"))]
+    assert all("Alpha" in text for text in outside)
+    assert any("↵" in text or "script" in text for text in texts(data))
+
+
+def test_model_names_keep_their_look_when_a_model_is_missing():
+    settings = synthetic.settings(4)
+    frame = pl.DataFrame({"model": ["gamma"]})
+    assert theme.drawn(frame, settings) == ["gamma"]
+    assert theme.scale(settings, "colour").to_dict()["range"][2] == looks(settings)["gamma"].colour
+
+
+def test_four_models_differ_in_lightness_dash_and_shape():
+    def lightness(colour: str) -> float:
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    for one, other in itertools.combinations(looks(synthetic.settings(4)).values(), 2):
+        assert abs(lightness(one.colour) - lightness(other.colour)) > 0.09
+        assert one.dash != other.dash and one.shape != other.shape
+
+
+def test_an_unknown_format_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\.bmp"):
+        save.save(draw("census", 1), [tmp_path / "census.bmp"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_difference_of_zero_has_a_place_on_the_logarithmic_axis():
+    tables = synthetic.tables(1)
+    tables["parity"] = tables["parity"].with_columns(max_abs_logit_diff=pl.lit(0.0))
+    assert "NaN" not in save.encode_svg(draw("parity", 1, tables).to_dict())

@@ -1,0 +1,149 @@
+"""The look of every chart: one configuration, and the pieces that charts are put together from."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from tokentrail.charts.looks import looks
+from tokentrail.charts.text import shorten
+
+# Arial, Helvetica and Liberation Sans have the same widths, so a layout measured with one holds with the others.
+FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
+INK, MUTED, FAINT, GRID, PAPER = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee", "#ffffff"
+ALERT = "#a61b1b"
+WIDTH = 720
+"""Width of a whole chart's drawing areas, in pixels."""
+
+CONFIG: dict[str, Any] = {
+    "font": FONT,
+    "background": PAPER,
+    "padding": 12,
+    "view": {"stroke": None},
+    "concat": {"spacing": 24},
+    "title": {
+        "anchor": "start",
+        "frame": "group",
+        "color": INK,
+        "fontSize": 13,
+        "fontWeight": "bold",
+        "subtitleColor": MUTED,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 4,
+        "subtitleLineHeight": 15,
+        "offset": 8,
+    },
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "grid": True,
+        "gridColor": GRID,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 6,
+    },
+    "axisX": {
+        "domain": True,
+        "domainColor": FAINT,
+        "ticks": True,
+        "tickColor": FAINT,
+        "tickSize": 4,
+        "labelFlush": False,
+    },
+    "text": {"color": INK, "fontSize": 12},
+}
+
+
+def drawn(frame: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
+    """The configured models that have rows, in the configuration's order."""
+    present = set(frame["model"])
+    return [name for name in settings["models"] if name in present]
+
+
+def scale(settings: dict[str, Any], attribute: str) -> alt.Scale:
+    """`colour`, `dash` or `shape` of the column `model`."""
+    of = looks(settings)
+    return alt.Scale(domain=list(of), range=[getattr(look, attribute) for look in of.values()])
+
+
+def columns(panels: int) -> int:
+    """Panels side by side: at most three, and four as two rows of two."""
+    return {1: 1, 2: 2, 4: 2}.get(panels, 3)
+
+
+def panel_width(side_by_side: int, room: int = 46) -> int:
+    """Width of each of some panels side by side, with `room` pixels between them."""
+    return (WIDTH - room * (side_by_side - 1)) // side_by_side
+
+
+def heading(text: str, subtitle: str = "") -> alt.TitleParams:
+    return alt.TitleParams(text=text, subtitle=subtitle) if subtitle else alt.TitleParams(text=text)
+
+
+def grid(panels: Sequence[alt.TopLevelMixin], side_by_side: int) -> alt.TopLevelMixin:
+    """Panels in rows; scales are each panel's own, so that a domain is what the panel says."""
+    independent = {"x": "independent", "y": "independent"}
+    return alt.concat(*panels, columns=side_by_side).resolve_scale(**independent)
+
+
+def key(settings: dict[str, Any], models: list[str]) -> alt.LayerChart:
+    """Names each model beside a piece of its line with its mark."""
+    of = looks(settings)
+    entries, left, row = [], 0, 0
+    for name in models:
+        label = shorten(of[name].label, 60)
+        width = 38 + 7 * len(label)
+        if left and left + width > WIDTH:
+            left, row = 0, row + 1
+        entries.append({"model": name, "label": label, "left": left, "row": row})
+        left += width + 20
+    frame = pl.DataFrame(entries).with_columns(
+        right=pl.col("left") + 30, middle=pl.col("left") + 15, text=pl.col("left") + 38
+    )
+    place = alt.Scale(domain=[0, WIDTH], nice=False)
+    base = alt.Chart(frame, width=WIDTH, height=alt.Step(18)).encode(y=alt.Y("row:O", axis=None))
+    colour = alt.Color("model:N", scale=scale(settings, "colour"), legend=None)
+    line = base.mark_rule(strokeWidth=2.5).encode(
+        x=alt.X("left:Q", scale=place, axis=None),
+        x2="right:Q",
+        color=colour,
+        strokeDash=alt.StrokeDash("model:N", scale=scale(settings, "dash"), legend=None),
+    )
+    mark = base.mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1).encode(
+        x=alt.X("middle:Q", scale=place, axis=None),
+        color=colour,
+        shape=alt.Shape("model:N", scale=scale(settings, "shape"), legend=None),
+    )
+    return line + mark + base.mark_text(align="left").encode(x=alt.X("text:Q", scale=place, axis=None), text="label:N")
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Tick values of a logarithmic axis: the powers of ten, and what lies between them if those are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if math.log10(high / low) > 2.5 else (1, 3)
+    ticks = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def nothing(message: str) -> alt.Chart:
+    """A chart for what was not configured: it says so."""
+    frame = pl.DataFrame({"message": [message]})
+    return alt.Chart(frame, width=WIDTH, height=40).mark_text(color=MUTED, fontSize=12).encode(text="message:N")
+
+
+def finish(chart: alt.TopLevelMixin, title: str, caption: str, settings: dict[str, Any]) -> alt.TopLevelMixin:
+    """The chart with its title, what must be known of each model's weights, its description and the theme."""
+    of = looks(settings).values()
+    notes = [f"{look.label}: {look.note}" if look.note else look.label for look in of if look.note or len(of) == 1]
+    subtitle = [line for note in notes for line in textwrap.wrap(note, 110)]
+    params = alt.TitleParams(text=title, subtitle=subtitle, fontSize=16, offset=14, frame="bounds")
+    return chart.properties(title=params, description=" ".join(caption.split()), config=CONFIG)

@@ -1,0 +1,1 @@
+"""The run on one page, from its tables and charts."""

@@ -1,0 +1,224 @@
+"""report.html: one self-contained page that needs no network and no JavaScript."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+
+import tokentrail.charts
+from tokentrail.charts import text
+from tokentrail.charts.looks import looks
+from tokentrail.charts.select import FAMILIES, last_position, ordered
+from tokentrail.provenance import constant
+from tokentrail.report import sentences, svg
+
+HERE = Path(__file__).parent
+CHARTS = Path(tokentrail.charts.__file__).parent
+
+
+def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str, Any]) -> str:
+    """The page as HTML. Tables may be empty: their sections then say that nothing was measured."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "visible": text.visible,
+        "printable": text.printable,
+        "probability": text.probability,
+        "percent": text.percent,
+        "whole": text.whole,
+        "size": text.size,
+        "power": sentences.power,
+        "counted": sentences.counted,
+    }
+    page = environment.get_template("page.html")
+    return page.render(
+        settings=settings,
+        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        models=models(tables, settings),
+        prompts=prompts(tables, settings),
+        figure=lambda name: figure(name, Path(charts_dir)),
+        cells=cells(tables["cells"], list(settings["models"])),
+        swaps=swaps(tables, settings),
+        weights=tables["weights"].to_dicts(),
+        census=census(tables["census"]),
+        chip=sentences.chip,
+        in_words=sentences.in_words,
+    )
+
+
+def figure(name: str, charts_dir: Path) -> dict[str, Any]:
+    """A chart for the page: the drawing, what it shows, and what it does not show."""
+    caption = constant(CHARTS / f"{name}.py", "CAPTION")
+    shows, does_not = (" ".join(part.split()) for part in caption.strip().split("\n\n"))
+    return {
+        "name": name,
+        "tables": constant(CHARTS / f"{name}.py", "TABLES"),
+        "shows": shows,
+        "does_not": does_not,
+        "drawing": svg.inline(charts_dir / f"{name}.svg", name, shows),
+    }
+
+
+def of(frame: pl.DataFrame, **values: str) -> pl.DataFrame:
+    """The rows in which each named column has the value."""
+    return frame.filter(*(pl.col(column) == value for column, value in values.items()))
+
+
+def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each model: its names, and what came out on the first prompt, in sentences."""
+    first_prompt = next(iter(settings["prompts"]), "")
+    found = []
+    for index, (name, look) in enumerate(looks(settings).items()):
+        counts = of(tables["census"], model=name)
+        parity = of(tables["parity"], model=name)
+        answer = sentences.answer(of(tables["next_token"], model=name, prompt=first_prompt))
+        lens = sentences.lens(of(tables["lens"], model=name, prompt=first_prompt))
+        hits = sentences.hits(of(tables["next_token"], model=name))
+        swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
+        close = sentences.parity(parity)
+        found.append(
+            {
+                "name": name,
+                "index": index,
+                "label": look.label,
+                "note": look.note,
+                "colour": look.colour,
+                "in_cells": of(tables["cells"], model=name).height > 0,
+                "tensors": counts.height,
+                "parameters": counts["counted_parameters"].sum(),
+                "stored_bytes": counts["stored_bytes"].sum(),
+                "story": list(filter(None, [Markup(" ").join(filter(None, [answer, lens, hits])), swapped, close])),
+                "swaps": swapped,
+                "parity": close,
+                "agreement": sentences.agreement(parity),
+                "budget": sentences.budget(parity),
+                "bos": ", ".join(ordered(of(tables["tokens"], model=name), "bos_policy")),
+            }
+        )
+    return found
+
+
+def prompts(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each prompt, with what every model made of it."""
+    return [
+        {
+            "name": prompt,
+            "text": "\n".join(map(text.printable, shown["text"].split("\n"))),
+            "target": shown["target"],
+            "models": [reading(tables, model, prompt) for model in settings["models"]],
+        }
+        for prompt, shown in settings["prompts"].items()
+    ]
+
+
+def reading(tables: dict[str, pl.DataFrame], model: str, prompt: str) -> dict[str, Any]:
+    """What one model made of one prompt."""
+    tokens = of(tables["tokens"], model=model, prompt=prompt)
+    answers = of(tables["next_token"], model=model, prompt=prompt).sort("rank").to_dicts()
+    spread = of(tables["distribution"], model=model, prompt=prompt).to_dicts()
+    lens = of(tables["lens"], model=model, prompt=prompt)
+    residual = of(tables["residual"], model=model, prompt=prompt)
+    parity = of(tables["parity"], model=model, prompt=prompt)
+    return {
+        "model": model,
+        "tokens": tokens.to_dicts(),
+        "cut": sentences.cut(tokens),
+        "first": answers[0] if answers else None,
+        "target": next((row for row in answers if row["is_target"]), None),
+        "distribution": spread[0] if spread else None,
+        "lens": sentences.lens_facts(lens),
+        "growth": sentences.growth(last_position(residual)),
+        "parity": parity.select(
+            pl.col("max_abs_logit_diff", "max_abs_error_ours", "max_abs_error_reference", "max_abs_logit").max(),
+            agrees=pl.col("top1_agrees").sum(),
+            positions=pl.len(),
+        ).row(0, named=True)
+        if parity.height
+        else None,
+    }
+
+
+def swaps(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The summary of the name swaps, one entry for each set, template and model."""
+    summary = tables["name_swaps_summary"]
+    rows = summary.select("set", "template", "model", "rows", "names").unique(maintain_order=True).to_dicts()
+    for row in rows:
+        here = of(summary, set=row["set"], template=row["template"], model=row["model"])
+        row |= {each["quantity"]: each for each in here.to_dicts()}
+        row["instead"] = instead(tables["name_swaps"], row)
+    order = list(settings["models"])
+    sets = ordered(summary, "set")
+    rows = [row for row in rows if row["model"] in order]
+    # A set with one template says the same thing twice: once for the template, once for all.
+    several = {row["set"] for row in rows if row["template"] != "all" and repeated(rows, row)}
+    rows = [row for row in rows if row["template"] != "all" or row["set"] in several]
+    templates = [*dict.fromkeys(row["template"] for row in rows if row["template"] != "all"), "all"]
+    return sorted(
+        rows, key=lambda row: (sets.index(row["set"]), templates.index(row["template"]), order.index(row["model"]))
+    )
+
+
+def instead(swapped: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any] | None:
+    """What most often comes first in the place of the name, and how often; None if the name always does."""
+    here = of(swapped, set=row["set"], model=row["model"]).filter(
+        pl.col("rank") > 0, (pl.col("template") == row["template"]) | (row["template"] == "all")
+    )
+    counted = here.group_by("top1_token", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    return {"token": counted["top1_token"][0], "times": counted["len"][0], "of": here.height} if here.height else None
+
+
+def repeated(rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
+    return any(r["set"] == row["set"] and r["template"] not in (row["template"], "all") for r in rows)
+
+
+def cells(frame: pl.DataFrame, names: list[str]) -> list[dict[str, Any]]:
+    """The cell table turned: one entry for each part, with one list of cells for each model.
+
+    Quantities that every model has stand in rows of their own; cells that only some have share a row by their part,
+    so that a mixer stands beside a mixer.
+    """
+    present = [name for name in names if name in set(frame["model"])]
+    common = {
+        (part, cell)
+        for part, cell, count in frame.group_by("part", "cell").agg(pl.col("model").n_unique()).iter_rows()
+        if count == len(present) and part in ("size", "embed", "residual")
+    }
+    rows: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
+    for row in frame.to_dicts():
+        alone = (row["part"], row["cell"]) in common
+        key = (row["part"], row["cell"] if alone else "")
+        entry = {"cell": "" if alone else row["cell"], "layers": row["layers"], "detail": row["detail"]}
+        rows.setdefault(key, {name: [] for name in present}).setdefault(row["model"], []).append(entry)
+    return [
+        {
+            "part": part,
+            "what": what,
+            "models": [found[name] for name in present],
+            "differs": any(found[name] != found[present[0]] for name in present),
+        }
+        for (part, what), found in rows.items()
+    ]
+
+
+def census(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Families of each model with their counts."""
+    families = frame.group_by("model", "family", maintain_order=True).agg(
+        pl.col("counted_parameters", "stored_bytes").sum(),
+        pl.col("family_share").first(),
+        formats=pl.col("stored_dtype").unique(maintain_order=True).str.join(", "),
+        tensors=pl.len(),
+    )
+    shown = {family: place for place, family in enumerate(FAMILIES)}
+    return [
+        row | {"name": FAMILIES[row["family"]]}
+        for row in sorted(families.to_dicts(), key=lambda row: shown[row["family"]])
+    ]

@@ -1,0 +1,274 @@
+"""Plain sentences made from measured numbers.
+
+Each function takes the rows that it speaks of and returns markup in which everything that came from a table is
+escaped. A function that has nothing to speak of returns empty markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from tokentrail.charts.select import first_leading, full_depth, ordered
+from tokentrail.charts.text import percent, probability, scientific, size, visible, whole
+
+
+def chip(text: str) -> Markup:
+    """A token inside a sentence."""
+    return Markup('<bdi class="token">{}</bdi>').format(visible(text))
+
+
+def power(x: float) -> Markup:
+    """A small number in scientific notation, as 1.0 × 10⁻⁴."""
+    digits, mark, exponent = scientific(x).partition("e")
+    if not mark:
+        return Markup(digits)
+    return Markup("{}&nbsp;×&nbsp;10<sup>{}</sup>").format(digits, exponent.replace("-", "−"))
+
+
+def in_words(n: int) -> str:
+    """A small number as it opens a sentence: `One`, `Four`; digits from ten on."""
+    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+    return words[n] if n < len(words) else whole(n)
+
+
+def counted(n: int, singular: str, plural: str = "") -> str:
+    """`1 prompt`, `2 prompts`, `1,410 tokens`, with a space that does not break."""
+    return f"{whole(n)}\u00a0{singular if n == 1 else plural or singular + 's'}"
+
+
+def listed(items: Sequence[Any]) -> Markup:
+    """`a`, `a and b`, `a, b and c`."""
+    head, tail = items[:-1], items[-1:]
+    if not head:
+        return Markup("").join(tail)
+    return Markup(", ").join(head) + Markup(" and ") + Markup("").join(tail)
+
+
+def with_probability(p: float) -> str:
+    """`with probability 0.815`, or in words where three decimals do not reach."""
+    if 0 < p < 0.001:
+        return "with a probability below 0.001"
+    if 0.9995 < p < 1:
+        return "with a probability above 0.999"
+    return f"with probability {probability(p)}"
+
+
+def answer(rows: pl.DataFrame) -> Markup:
+    """What one model says after one prompt, and where the target stands. `rows`: next_token, one model and prompt."""
+    if rows.is_empty():
+        return Markup()
+    rows = rows.sort("rank")
+    first = rows.row(0, named=True)
+    targets = rows.filter("is_target")
+    target = targets.row(0, named=True) if targets.height else None
+    opening = Markup("It continues with {} {}").format(chip(first["token"]), with_probability(first["probability"]))
+    if target is None:
+        return opening + "."
+    if target["rank"] == 0:
+        opening += ", the token that was expected"
+        if rows.height == 1:
+            return opening + "."
+        second = rows.row(1, named=True)
+        if second["probability"] == first["probability"]:
+            return opening + Markup("; {} is exactly as probable.").format(chip(second["token"]))
+        return opening + Markup("; next is {} at {}.").format(chip(second["token"]), probability(second["probability"]))
+    if target["probability"] == first["probability"]:
+        return opening + Markup(", and the expected {} is exactly as probable.").format(chip(target["token"]))
+    return opening + Markup(", not with the expected {}, which has rank {} (0 is the first) and {}.").format(
+        chip(target["token"]), whole(target["rank"]), with_probability(target["probability"]).removeprefix("with ")
+    )
+
+
+def hits(rows: pl.DataFrame) -> Markup:
+    """For how many prompts the target is first. `rows`: next_token, one model; empty for fewer than two prompts."""
+    prompts = rows["prompt"].n_unique()
+    if prompts < 2:
+        return Markup()
+    first = rows.filter(pl.col("is_target") & (pl.col("rank") == 0))["prompt"].n_unique()
+    which = {0: f"none of the {whole(prompts)}", prompts: "both" if prompts == 2 else f"all {whole(prompts)}"}
+    return Markup("The expected token comes first after {} prompts.").format(
+        which.get(first, f"{whole(first)} of the {whole(prompts)}")
+    )
+
+
+def swaps(rows: pl.DataFrame, summary: pl.DataFrame) -> Markup:
+    """How often a swapped-in name came first. `rows` and `summary`: name_swaps and its summary, one model."""
+    parts = []
+    for name in ordered(rows, "set"):
+        of_set = rows.filter(pl.col("set") == name)
+        names, templates = of_set["name"].n_unique(), of_set["template"].n_unique()
+        firsts = of_set.filter(pl.col("rank") == 0).height
+        where = "one sentence" if templates == 1 else f"{whole(templates)} sentences"
+        part = f"{tally(firsts, of_set.height)} with {counted(names, 'name')} in {where}"
+        mean = summary.filter(
+            (pl.col("set") == name) & (pl.col("template") == "all") & (pl.col("quantity") == "probability")
+        )
+        if mean.height and names > 1:
+            row = mean.row(0, named=True)
+            part += (
+                f" (mean probability {probability(row['mean'])}, {percent_of(row['level'])} interval over names "
+                f"{probability(row['low'])} to {probability(row['high'])}{worst(of_set)})"
+            )
+        parts.append(part)
+    if not parts:
+        return Markup()
+    return Markup("With other names in its place, the name in the sentence is the first answer {}.").format(
+        listed(parts)
+    )
+
+
+def worst(rows: pl.DataFrame) -> str:
+    """The sentence in which the names come first least often, if sentences differ. `rows`: name_swaps, one set."""
+    rates = rows.group_by("template", maintain_order=True).agg(
+        firsts=(pl.col("rank") == 0).sum(), cases=pl.len(), rate=(pl.col("rank") == 0).mean()
+    )
+    if rates["rate"].n_unique() < 2:
+        return ""
+    least = rates.sort("rate", maintain_order=True).row(0, named=True)
+    return f"; least often in the sentence {least['template']}, {tally(least['firsts'], least['cases'])}"
+
+
+def tally(part: int, total: int) -> str:
+    """`in all 5 cases`, `in none of 5 cases`, `in 3 of 5 cases`."""
+    cases = "case" if total == 1 else "cases"
+    if total == 1:
+        return "in the one case" if part else "not in the one case"
+    if part == total:
+        return "in both cases" if total == 2 else f"in all {whole(total)} {cases}"
+    return f"in none of {whole(total)} {cases}" if part == 0 else f"in {whole(part)} of {whole(total)} {cases}"
+
+
+def percent_of(level: float) -> str:
+    return f"{100 * level:g}%"
+
+
+def lens_facts(rows: pl.DataFrame) -> dict[str, Any]:
+    """Where the target first leads, and around it. `rows`: lens, one model and prompt; empty without rows.
+
+    `first` is the layer or None, `before` the most likely token one layer earlier, `lost` the later layers after which
+    the target does not lead, `closest` and `closest_rank` the layer of its best rank, `last` the last layer.
+    """
+    depth = full_depth(rows)
+    if depth.is_empty():
+        return {}
+    leading = first_leading(rows)
+    first = None if leading.is_empty() else leading["layer"].item()
+    before = [] if first is None else depth.filter(pl.col("layer") == first - 1)["top1_token"].to_list()
+    closest = depth.sort("target_rank", maintain_order=True).row(0, named=True)
+    return {
+        "first": first,
+        "before": before[0] if before else None,
+        "lost": []
+        if first is None
+        else depth.filter((pl.col("layer") > first) & (pl.col("target_rank") > 0))["layer"].to_list(),
+        "closest": closest["layer"],
+        "closest_rank": closest["target_rank"],
+        "last": depth["layer"].max(),
+        "last_rank": depth.row(-1, named=True)["target_rank"],
+    }
+
+
+def lens(rows: pl.DataFrame) -> Markup:
+    """After which layer the target first leads. `rows`: lens, one model and prompt."""
+    facts = lens_facts(rows)
+    if not facts:
+        return Markup()
+    first, last = facts["first"], facts["last"]
+    if first is None:
+        return Markup(
+            "Read after each of its {}, the target never leads; it comes closest after layer {} (counted from 0), at "
+            "rank {}."
+        ).format(counted(last + 1, "layer"), facts["closest"], whole(facts["closest_rank"]))
+    sentence = Markup("Read after each layer, the target first leads after layer {}").format(first)
+    if first == last:
+        sentence += Markup(", the last one (layers are counted from 0)")
+    else:
+        sentence += Markup(" (counted from 0; the last is {})").format(last)
+    if facts["before"] is not None:
+        sentence += Markup("; one layer earlier, {} leads").format(chip(facts["before"]))
+    if facts["lost"]:
+        where = f"layer {facts['lost'][0]}" if len(facts["lost"]) == 1 else counted(len(facts["lost"]), "later layer")
+        sentence += Markup(". It falls behind again after {}").format(where)
+    return sentence + "."
+
+
+def parity(rows: pl.DataFrame) -> Markup:
+    """How close ours and the reference are. `rows`: parity, one model."""
+    if rows.is_empty():
+        return Markup()
+    worst, tolerance = rows["max_abs_logit_diff"].max(), rows["tolerance"].max()
+    passed = worst <= tolerance
+    verdict = "below" if worst < tolerance else "at" if passed else "above"
+    sentence = Markup(
+        "Over {} of {}, the largest difference in any logit between this workflow and transformers is {}, "
+        "{} the tolerance of {}"
+    ).format(
+        counted(rows.height, "position"),
+        counted(rows["prompt"].n_unique(), "prompt"),
+        power(worst),
+        verdict,
+        power(tolerance),
+    )
+    return sentence + ("." if passed else ": this model fails the gate, and no number of it should be used.")
+
+
+def agreement(rows: pl.DataFrame) -> Markup:
+    """Whether both name the same first tokens. `rows`: parity, one model."""
+    if rows.is_empty():
+        return Markup()
+    disagreeing = rows.filter(~pl.col("top1_agrees")).height
+    if disagreeing == 0:
+        return Markup("Both name the same first token at every position.")
+    return Markup("They name different first tokens at {} of {}.").format(
+        whole(disagreeing), counted(rows.height, "position")
+    )
+
+
+def budget(rows: pl.DataFrame) -> Markup:
+    """The error budget in words. `rows`: parity, one model."""
+    if rows.is_empty():
+        return Markup()
+    ours, reference = rows["max_abs_error_ours"].max(), rows["max_abs_error_reference"].max()
+    return Markup(
+        "Against the same pass in float64, float32 rounding alone moves this workflow by up to {} and transformers by "
+        "up to {}; the largest logit is {}."
+    ).format(power(ours), power(reference), size(rows["max_abs_logit"].max()))
+
+
+def cut(rows: pl.DataFrame) -> Markup:
+    """How a prompt is cut. `rows`: tokens, one model and prompt."""
+    if rows.is_empty():
+        return Markup()
+    added = rows.filter("special").height
+    sentence = counted(rows.height, "token")
+    if added:
+        sentence += f", {whole(added)} of them added by the tokenizer"
+    return Markup("{}.").format(sentence)
+
+
+def growth(rows: pl.DataFrame) -> Markup:
+    """How the stream grows at the last position. `rows`: residual at the last position, one model and prompt."""
+    stream = rows.filter(pl.col("site") == "resid_post").sort("layer")
+    if stream.is_empty():
+        return Markup()
+    first, last = stream.row(0, named=True), stream.row(-1, named=True)
+    if stream.height == 1:
+        return Markup("The stream's length after its one layer is {}.").format(size(first["l2_norm"]))
+    peak = stream.sort("l2_norm", descending=True).row(0, named=True)
+    sentence = Markup("The stream's length goes from {} after layer {} to {} after layer {}").format(
+        size(first["l2_norm"]), first["layer"], size(last["l2_norm"]), last["layer"]
+    )
+    if peak["layer"] == last["layer"]:
+        return sentence + ", where it is largest."
+    return sentence + Markup("; it is largest after layer {}, at {}.").format(peak["layer"], size(peak["l2_norm"]))
+
+
+def spread(row: dict[str, Any]) -> Markup:
+    """A distribution in words. `row`: distribution, one model and prompt."""
+    return Markup("{} of entropy, as many as {} equally likely tokens; the first five hold {}.").format(
+        f"{row['entropy_bits']:.2f} bits", size(row["effective_choices"]), percent(row["top5_mass"])
+    )
