@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
@@ -290,3 +291,45 @@ def load(path: Path) -> Config:
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} holds no mapping of keys to values; start from config/config.yaml")
     return parse(raw)
+
+
+def key_reference() -> str:
+    """Every key of the configuration as a Markdown table: key, type, default, meaning."""
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    lines += [f"| `{key}` | {kind} | {default} | {meaning} |" for key, kind, default, meaning in _keys(Config, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(section: type[BaseModel], prefix: str):
+    for name, field in section.model_fields.items():
+        kind = _section_below(field.annotation)
+        default = "required" if field.is_required() else "" if kind else f"`{json.dumps(field.default, default=str)}`"
+        yield f"{prefix}{name}", _type_name(field.annotation), default, (field.description or "").replace("|", "\\|")
+        for below in kind:
+            step = ".<name>" if get_origin(field.annotation) is dict else ""
+            variant = f" ({below.__name__.removesuffix('Source').lower()})" if len(kind) > 1 else ""
+            yield from _keys(below, f"{prefix}{name}{step}{variant}.")
+
+
+def _section_below(annotation) -> list[type[BaseModel]]:
+    """The sections that a key's value is made of: none for scalars, several for a choice."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for part in get_args(annotation) for section in _section_below(part)]
+
+
+def _type_name(annotation) -> str:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type_name(parts[0])
+    if origin is Literal:
+        return " or ".join(f"`{part}`" for part in parts)
+    if origin is dict:
+        return "mapping"
+    if origin is list:
+        return f"list of {_type_name(parts[0])}"
+    if origin in (UnionType, Union):
+        return " or ".join(dict.fromkeys(_type_name(part) for part in parts if part is not type(None)))
+    if issubclass(annotation, BaseModel):
+        return "section"
+    return {str: "text", int: "whole number", float: "number", bool: "true or false"}[annotation]

@@ -27,3 +27,7 @@ class ParityError(TokentrailError):
 
 class TableError(TokentrailError):
     """A table on disk is missing, or does not have the columns that its schema declares."""
+
+
+class InterventionError(TokentrailError):
+    """An intervention that the model or the site cannot take, or one that was not applied as planned."""

@@ -52,9 +52,7 @@ class Weights(Table):
     file = text("file name inside its source; for a derived file, the name that it was given")
     bytes = count("size of the file", "bytes")
     sha256 = text("SHA-256 of the file's content, hexadecimal", regex="^[0-9a-f]{64}$")
-    role = text(
-        "`source` as fetched, or `derived` from a source file by a conversion", regex="^(source|derived)$"
-    )
+    role = text("`source` as fetched, or `derived` from a source file by a conversion", regex="^(source|derived)$")
     source_kind = text("`package`, `hub` or `folder`", regex="^(package|hub|folder)$")
     source = text("package name, hub repository, or folder name")
     revision = text("package version, hub commit, or empty for a folder")
@@ -83,9 +81,7 @@ class Census(Table):
     shape = text("shape as stored, for example `576x1536`")
     stored_dtype = text("number format that the source stores")
     parameters = count("numbers in the tensor", "parameters")
-    counted_parameters = count(
-        "the same, or 0 if a tied tensor with the same storage was counted before", "parameters"
-    )
+    counted_parameters = count("the same, or 0 if a tied tensor with the same storage was counted before", "parameters")
     stored_bytes = count("bytes that the tensor takes in its source file", "bytes")
     family = text(
         "`token_embedding`, `position_embedding`, `attention`, `mamba2`, `ffn`, `norm` or `head`",
@@ -113,9 +109,7 @@ class Parity(Table):
 
     prompt = text("prompt name")
     position = count("position in the input", "position")
-    max_abs_logit_diff = number(
-        "largest |ours - transformers| over the vocabulary, float32", "logit", min=0.0
-    )
+    max_abs_logit_diff = number("largest |ours - transformers| over the vocabulary, float32", "logit", min=0.0)
     mean_abs_logit_diff = number("mean |ours - transformers| over the vocabulary, float32", "logit", min=0.0)
     top1_agrees = flag("ours and transformers name the same first token")
     max_abs_error_ours = number("largest |ours in float32 - ours in float64|", "logit", min=0.0)
@@ -132,9 +126,7 @@ class ParityLayers(Table):
     prompt = text("prompt name")
     layer = count("layer; the number of layers for `final_norm` and `logits`", "layer")
     site = text("site name: resid_pre, mixer_in, mixer_out, ffn_in, ffn_out, resid_post, final_norm, logits")
-    max_abs_diff = number(
-        "largest |ours - transformers| over positions and channels, float32", "activation", min=0.0
-    )
+    max_abs_diff = number("largest |ours - transformers| over positions and channels, float32", "activation", min=0.0)
     max_abs_value = number(
         "largest |value| of the reference at the site: the scale of the difference", "activation", min=0.0
     )
@@ -269,9 +261,7 @@ def write(table: str, frame: pl.DataFrame, path: Path, weights_sha256: str = "")
     expected = list(schema.column_names())
     if set(frame.columns) != set(expected):
         difference = sorted(set(frame.columns) ^ set(expected))
-        raise TableError(
-            f"table {table}: the columns {difference} are in the frame or in the schema, but not in both"
-        )
+        raise TableError(f"table {table}: the columns {difference} are in the frame or in the schema, but not in both")
     try:
         checked = schema.validate(frame.select(expected), cast=True)
     except Exception as error:

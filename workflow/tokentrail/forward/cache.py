@@ -34,6 +34,12 @@ class Cache:
     capacity: int  # tokens that fit
     past: int | None = 0  # the same count when all rows agree, None when they differ
 
+    def fork(self) -> Cache:
+        """A cache that goes on from here without disturbing this one, as long as only one of the two is extended
+        at a time: keys and values are shared and overwritten from here on, Mamba2's states are never written to.
+        """
+        return Cache(list(self.states), self.lengths, self.capacity, self.past)
+
 
 def new_cache(
     spec: specs.Spec,

@@ -12,7 +12,7 @@ SITES = (
     "k",  # (rows, kv_heads, tokens, head_dim)  after norm and rotation
     "v",  # (rows, kv_heads, tokens, head_dim)
     "pattern",  # (rows, heads, tokens, past + tokens)  attention weights; Mamba2 unrolled to the same shape
-    "z",  # (rows, heads, tokens, head_dim)     per head, before the output projection
+    "z",  # (rows, heads, tokens, head_dim)     per head, what the output projection reads
     "conv_out",  # (rows, tokens, conv_channels)  Mamba2: after convolution and SiLU
     "dt",  # (rows, tokens, heads)          Mamba2: step sizes, after softplus and limits
     "ssm_state",  # (rows, heads, head_dim, state_size)  Mamba2: state after the last token of the call

@@ -88,7 +88,9 @@ def mamba2(
 
     y = y.reshape(rows, tokens, spec.inner) * F.silu(wide(gate))  # the gate comes before the norm
     y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
-    return weights.out_proj(weights.norm * y.to(x.dtype)), MambaState(window, ssm)
+    z = (weights.norm * y.to(x.dtype)).view(rows, tokens, spec.heads, spec.head_dim)
+    z = tap("z", layer, z.transpose(1, 2))  # (rows, heads, tokens, head_dim), as attention's
+    return weights.out_proj(z.transpose(1, 2).reshape(rows, tokens, spec.inner)), MambaState(window, ssm)
 
 
 def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Tensor, Tensor]:

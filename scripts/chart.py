@@ -1,0 +1,20 @@
+"""One chart of the run, from the tables of all models."""
+
+import importlib
+
+from tokentrail import stage
+from tokentrail.charts.save import save
+
+
+def main(job: stage.Job) -> None:
+    module = importlib.import_module(f"tokentrail.charts.{job.settings['chart']}")
+    tables = {name: job.table(name) for name in module.TABLES}
+    save(module.chart(tables, job.settings), job.outputs)
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main, spans_models=True)

@@ -1,0 +1,17 @@
+"""How often the name is the answer, on average, with intervals over names."""
+
+from tokentrail import stage
+from tokentrail.measure import name_swaps_summary
+
+
+def main(job: stage.Job) -> None:
+    frame = name_swaps_summary.measure(job.table("name_swaps"), job.settings)
+    job.write(frame, job.weights_sha256("name_swaps"))
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main)

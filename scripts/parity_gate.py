@@ -1,0 +1,16 @@
+"""May the model be looked into? Only if its pass equals the reference within the tolerance."""
+
+from tokentrail import stage
+from tokentrail.measure import parity
+
+
+def main(job: stage.Job) -> None:
+    job.write_text(parity.gate(job.table("parity"), job.table("parity_layers"), job.settings["model"]) + "\n")
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main)

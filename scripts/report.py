@@ -1,0 +1,20 @@
+"""The run on one page: what was asked, what came out, and what it shows and does not show."""
+
+from pathlib import Path
+
+from tokentrail import stage
+from tokentrail.report.build import build
+from tokentrail.tables import TABLES
+
+
+def main(job: stage.Job) -> None:
+    tables = {name: job.table(name) for name in TABLES}
+    job.write_text(build(tables, Path(job.settings["charts"]), job.settings))
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main, spans_models=True)

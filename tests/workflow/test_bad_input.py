@@ -1,0 +1,112 @@
+"""A user's mistake is one clear sentence and exit code 1, and harms nothing else."""
+
+import json
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MISTAKES = {
+    "unknown key": (lambda c: c.update(modles={}), "unknown key modles"),
+    "unknown key of a stage": (lambda c: c["stages"]["next_token"].update(topk=3), "stages.next_token.topk"),
+    "wrong type": (lambda c: c["stages"]["next_token"].update(top_k="many"), 'stages.next_token.top_k is "many"'),
+    "missing key": (lambda c: c.pop("title"), "lacks the key title"),
+    "empty prompt": (lambda c: c["prompts"]["king"].update(text=""), "prompts.king.text"),
+    "empty target": (lambda c: c["prompts"]["king"].update(target=""), "prompts.king.target"),
+    "prompt that is not there": (lambda c: c["stages"]["lens"].update(prompts=["queen"]), "stages.lens.prompts"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_configuration(done, mistake):
+    change, sentence = MISTAKES[mistake]
+    before = done.tables()
+    done.configure(change)
+    status, output = done.snakemake()
+    assert status == 1
+    assert sentence in output
+    assert "Traceback" not in output
+    assert done.tables() == before
+
+
+def safetensors(folder):
+    return next(folder.glob("*.safetensors"))
+
+
+def edit_json(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def poison(folder):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(safetensors(folder))
+    next(iter(tensors.values())).view(-1)[3] = float("nan")
+    save_file(tensors, safetensors(folder), metadata={"format": "pt"})
+
+
+def cut(folder):
+    path = safetensors(folder)
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+DAMAGE = {
+    "unknown-family": (lambda f: edit_json(f / "config.json", model_type="perceiver"), "perceiver"),
+    "no-weights": (lambda f: safetensors(f).unlink(), "safetensors"),
+    "no-config": (lambda f: (f / "config.json").unlink(), "config.json"),
+    "no-tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json"),
+    "truncated": (cut, "model.safetensors"),
+    "nan": (poison, "NaN"),
+}
+
+
+def test_models(fresh, undisturbed):
+    """Every kind of broken model in one run, beside one that is sound."""
+    for name, (damage, _) in DAMAGE.items():
+        folder = fresh.path / "models" / name
+        shutil.copytree(fresh.path / "models" / "alpha", folder)
+        damage(folder)
+
+    def change(config):
+        del config["models"]["beta"]
+        for name in DAMAGE:
+            config["models"][name] = {"label": name, "source": {"kind": "folder", "path": f"models/{name}"}}
+        pinned = {"kind": "folder", "path": "models/beta", "sha256": {"config.json": "0" * 64}}
+        config["models"]["wrong-hash"] = {"label": "wrong-hash", "source": pinned}
+        gone = {"kind": "folder", "path": "models/nowhere"}
+        config["models"]["no-folder"] = {"label": "no-folder", "source": gone}
+
+    fresh.configure(change)
+    gates = [f"results/tiny/{name}/parity.passed" for name in [*DAMAGE, "wrong-hash", "no-folder"]]
+    sound = [f"results/tiny/alpha/{table}.parquet" for table in ("census", "tokens", "lens", "name_swaps_summary")]
+    status, output = fresh.snakemake(*gates, *sound)
+    assert status == 1
+    assert "Traceback" not in output
+
+    wanted = {name: words for name, (_, words) in DAMAGE.items()}
+    wanted |= {"wrong-hash": "0" * 64, "no-folder": "models/nowhere"}
+    for name, words in wanted.items():
+        sentences = {line.strip() for line in output.splitlines() if f" of {name}: " in line}
+        assert any(words in sentence for sentence in sentences), (name, sentences, output)
+        left = {path.name for path in (fresh.results / name).rglob("*") if path.is_file()}
+        assert "parity.passed" not in left and "lens.parquet" not in left
+        assert not [file for file in left if file.endswith(".part")]
+
+    made, expected = fresh.tables(), undisturbed.tables()
+    for path in sound:
+        name = path.removeprefix("results/tiny/")
+        assert made[name] == expected[name], f"{name} of the sound model differs between two runs"
+
+
+def test_prompts_that_the_model_cannot_read(done):
+    """GPT-2 ends at its last learned position; the rotary model reads on."""
+    long = {"text": "the king " * 200 + "the", "target": " queen"}
+    done.configure(lambda c: c["prompts"].update(long=long))
+    status, output = done.snakemake("results/tiny/alpha/parity.parquet", "results/tiny/beta/parity.parquet")
+    assert status == 1
+    assert "Traceback" not in output
+    sentences = {line.strip() for line in output.splitlines() if " of beta: " in line}
+    assert any("long" in sentence and "256" in sentence for sentence in sentences), output
+    assert not any(" of alpha: " in line for line in output.splitlines())
+    assert done.snakemake("--dry-run", "results/tiny/alpha/parity.parquet")[1].count("Nothing to be done") == 1

@@ -1,0 +1,156 @@
+"""Only what changed runs again, asserted on the jobs of a real dry run."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tokentrail.provenance import constant
+
+pytestmark = pytest.mark.slow
+
+MODELS = ("alpha", "beta")
+ROOT = Path(__file__).resolve().parents[2]
+FROM_PROMPTS = {"tokens", "parity", "parity_layers", "next_token", "distribution", "lens", "residual"}
+GATED = {"next_token", "distribution", "name_swaps", "lens", "residual"}
+ALL = FROM_PROMPTS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
+
+
+def jobs_for(tables: set[str], models=MODELS) -> set[str]:
+    """The jobs that make these tables of these models, and everything that follows from them."""
+    expected = {f"{model}/{table}" for model in models for table in tables}
+    expected |= {f"admitted/{model}/{table}" for model in models for table in tables & GATED}
+    if tables & {"parity", "parity_layers"}:
+        expected |= {f"{model}/parity.passed" for model in models}
+    for path in (ROOT / "workflow" / "tokentrail" / "charts").glob("*.py"):
+        if tables & set(constant(path, "TABLES") or ()):
+            expected.add(f"charts/{path.stem}")
+    return expected | {"report"}
+
+
+def touch(path: Path) -> None:
+    os.utime(path)
+
+
+def test_nothing_to_be_done(done):
+    assert "Nothing to be done" in done.run()
+
+
+def test_touching_reruns_nothing(done):
+    for path in [*(done.path / "workflow").rglob("*.py"), *(done.path / "workflow").rglob("*.smk")]:
+        touch(path)
+    for path in [done.path / "Snakefile", done.path / "config" / "config.yaml", *done.results.rglob("*.parquet")]:
+        touch(path)
+    for path in (done.path / "models").rglob("*.*"):
+        touch(path)
+    assert done.plan() == set()
+
+
+def test_one_name(done):
+    done.configure(lambda c: c["stages"]["name_swaps"]["sets"]["people"]["names"].__setitem__(2, "Tim"))
+    assert done.plan() == jobs_for({"name_swaps", "name_swaps_summary"})
+
+
+def test_text_of_one_prompt(done):
+    done.configure(lambda c: c["prompts"]["capital"].update(text="The city of the king is the"))
+    assert done.plan() == jobs_for(FROM_PROMPTS - {"lens"}), "lens runs on the other prompt, name_swaps on none"
+
+
+def test_a_prompt_and_a_name_at_once(done):
+    def change(config):
+        config["prompts"]["king"].update(target=" king")
+        config["stages"]["name_swaps"]["sets"]["people"]["names"].append("Ann")
+
+    done.configure(change)
+    assert done.plan() == jobs_for(FROM_PROMPTS | {"name_swaps", "name_swaps_summary"})
+
+
+def test_a_prompt_and_a_table_made_behind_the_gate_at_once(done):
+    def change(config):
+        config["prompts"]["capital"].update(text="The city of the king is the")
+        config["stages"]["name_swaps"]["bootstrap"]["seed"] = 1
+
+    done.configure(change)
+    assert done.plan() == jobs_for((FROM_PROMPTS - {"lens"}) | {"name_swaps_summary"})
+
+
+def test_one_model_added(done):
+    done.configure(lambda c: c["models"].update(gamma=c["models"]["beta"] | {"label": "Gamma"}))
+    assert done.plan() == jobs_for(ALL, models=["gamma"]) | jobs_for(set())
+
+
+def test_source_of_one_model(done):
+    done.configure(lambda c: c["models"]["beta"].update(source={"kind": "folder", "path": "models/alpha"}))
+    assert done.plan() == jobs_for(ALL, models=["beta"])
+
+
+def test_weights_of_one_model(done):
+    path = next((done.path / "models" / "beta").glob("*.safetensors"))
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert done.plan() == jobs_for(ALL, models=["beta"])
+
+
+def test_label_of_one_model(done):
+    done.configure(lambda c: c["models"]["beta"].update(label="B"))
+    charts = {f"charts/{path.stem}" for path in (done.results / "charts").glob("*.svg")}
+    assert done.plan() == charts | {"report"}
+
+
+def test_setting_of_one_stage(done):
+    done.configure(lambda c: c["stages"]["next_token"].update(top_k=4))
+    assert done.plan() == jobs_for({"next_token"})
+
+
+@pytest.mark.parametrize("cell", ["attention", "mamba2"])
+def test_one_cell(done, cell):
+    done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\n# edited\n")
+    assert done.plan() == jobs_for(ALL - {"weights", "cells", "census"})
+
+
+def test_one_measure(done):
+    done.append("workflow/tokentrail/measure/residual.py", "\n# edited\n")
+    assert done.plan() == jobs_for({"residual"})
+
+
+def test_one_script(done):
+    done.append("scripts/distribution.py", "\n# edited\n")
+    assert done.plan() == jobs_for({"distribution"})
+
+
+def test_one_chart(done):
+    done.append("workflow/tokentrail/charts/lens.py", "\n# edited\n")
+    assert done.plan() == {"charts/lens", "report"}
+
+
+def test_report(done):
+    done.append("workflow/tokentrail/report/build.py", "\n# edited\n")
+    assert done.plan() == {"report"}
+
+
+def test_deleted_table_is_made_again(done):
+    (done.results / "alpha" / "census.parquet").unlink()
+    assert "alpha/census" in done.plan()
+
+
+def test_failing_gate_stops_what_needs_it_and_leaves_its_tables(done):
+    """A prompt is changed while nothing can pass; then both are taken back."""
+    before = done.tables()
+
+    def change(config):
+        config["prompts"]["king"]["text"] = "The king gave the book to the"
+        config["stages"]["parity"] = {"tolerance": 1e-12}
+
+    original = (done.path / "config" / "config.yaml").read_text()
+    done.configure(change)
+    status, output = done.snakemake("results/tiny/alpha/next_token.parquet", "results/tiny/alpha/name_swaps.parquet")
+    assert status == 1
+    assert "parity_gate of alpha: " in output
+    assert "Traceback" not in output
+    assert not (done.results / "alpha" / "parity.passed").exists()
+    after = done.tables()
+    made = {"alpha/parity.parquet", "alpha/parity_layers.parquet"}
+    assert {name for name in before if before[name] != after.get(name)} <= made
+    assert before["alpha/parity.parquet"] != after["alpha/parity.parquet"], "kept for inspection"
+    assert "alpha/parity.passed" in done.plan(), "the gate stays shut"
+
+    (done.path / "config" / "config.yaml").write_text(original)
+    assert done.plan() == jobs_for({"parity", "parity_layers"}, models=["alpha"])

@@ -1,0 +1,168 @@
+"""What the rules share: the checked configuration, what a job is given, and who may pass the gate without a job."""
+
+import hashlib
+import inspect
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+ROOT = Path(str(workflow.current_basedir)).parents[1]
+LIBRARY = ROOT / "workflow"
+sys.path.insert(0, str(LIBRARY))
+# Scripts run in processes of their own, possibly in a conda environment where the library is not installed.
+SEARCHED = os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPATH")]))
+os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
+
+import tokentrail.config
+from tokentrail.errors import TokentrailError
+from tokentrail.provenance import code_hash, constant
+from tokentrail.runlock import hold
+from tokentrail.stage import CHART_KINDS
+
+try:
+    CONFIG = tokentrail.config.parse(config)
+except TokentrailError as error:
+    raise WorkflowError(str(error)) from None
+
+RESULTS = f"results/{CONFIG.run}"
+LOGS = f"logs/{CONFIG.run}"
+MODELS = list(CONFIG.models)
+
+# Stages that only read the weights, those that wait for the gate, and those made from another table.
+UNGATED = ["weights", "cells", "census", "tokens", "parity", "parity_layers"]
+GATED = ["next_token", "distribution", "name_swaps", "lens", "residual"]
+DERIVED = ["name_swaps_summary"]
+
+# A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
+# a workflow is parsed often, and importing altair takes longer than everything else here.
+CHART_MODULES = {
+    path.stem: path for path in sorted((LIBRARY / "tokentrail" / "charts").glob("*.py"))
+}
+CHART_TABLES = {
+    name: tables
+    for name, path in CHART_MODULES.items()
+    if (tables := constant(path, "TABLES"))
+}
+
+
+wildcard_constraints:
+    model="|".join(map(re.escape, MODELS)),
+    chart="|".join(map(re.escape, CHART_TABLES)) or "(?!)",
+
+
+def hold_results():
+    """Keep a second run out of the results folder for as long as this process lives."""
+    try:
+        hold(Path(RESULTS))
+    except TokentrailError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def stage_job(stage, model):
+    """What a stage's script is given: the entries of the configuration that it uses, and the hash of its code."""
+    script = ROOT / "scripts" / f"{stage}.py"
+    return {
+        "stage": stage,
+        "settings": tokentrail.config.settings(CONFIG, stage, model),
+        "code": code_hash(script),
+    }
+
+
+def job(stage):
+    """`stage_job` as a function of the wildcards, for a rule's params."""
+    return lambda wildcards: stage_job(stage, wildcards.model)
+
+
+def chart_job(wildcards):
+    """What the chart script is given; the caption is for snakemake's own report."""
+    drawn_by = f"tokentrail.charts.{wildcards.chart}"
+    caption = constant(CHART_MODULES[wildcards.chart], "CAPTION") or ""
+    return {
+        "stage": "chart",
+        "settings": tokentrail.config.settings(CONFIG, "charts")
+        | {"chart": wildcards.chart},
+        "code": code_hash(ROOT / "scripts" / "chart.py", also=[drawn_by]),
+        "caption": inspect.cleandoc(caption),
+    }
+
+
+def report_job(wildcards):
+    """What the report script is given."""
+    return {
+        "stage": "report",
+        "settings": tokentrail.config.settings(CONFIG, "report")
+        | {"charts": f"{RESULTS}/charts"},
+        "code": code_hash(ROOT / "scripts" / "report.py"),
+    }
+
+
+def of_all_models(stages):
+    """The tables of these stages, by stage, for every model in the configuration's order."""
+    return {
+        stage: [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
+        for stage in stages
+    }
+
+
+def chart_inputs(wildcards):
+    return of_all_models(CHART_TABLES[wildcards.chart])
+
+
+def source_files(model):
+    """Files of a model that lies in a folder, to notice when one changes. Other sources are fixed by a version."""
+    source = CONFIG.models[model].source
+    if source.kind != "folder":
+        return []
+    files = [
+        file
+        for kind in ("*.safetensors", "*.gguf", "*.json")
+        for file in Path(source.path).glob(kind)
+    ]
+    return sorted(map(str, files))
+
+
+def admission(model, stage):
+    """What is admitted: a stage with these settings and this code, on weights made with these settings and code."""
+    asked = [stage_job("weights", model), stage_job(stage, model)]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def is_admitted(model, stage):
+    """Whether the stage, as it is now, has already been through the gate on the weights that are there now."""
+    if FORCED:
+        return False
+    ticket = Path(RESULTS, "admitted", model, f"{stage}.txt")
+    weights = Path(RESULTS, model, "weights.parquet")
+    try:
+        made = weights.stat().st_mtime_ns
+        return (
+            ticket.read_text().strip() == admission(model, stage)
+            and made <= ticket.stat().st_mtime_ns
+            and all(
+                Path(file).stat().st_mtime_ns <= made for file in source_files(model)
+            )
+        )
+    except OSError:
+        return False
+
+
+# A forced run may make the weights again. Snakemake's settings of it are not there yet when this file is read.
+FORCED = not {"-F", "--forceall", "-R", "--forcerun"}.isdisjoint(sys.argv)
+
+# The gate orders jobs without being their data: a stage must not start before its model has passed, but must not
+# run again only because the parity of some new prompt was measured. Snakemake has no such edge. A plain input
+# reruns the stage whenever the gate reruns. `ancient` does not, but hides more than that: when a job is to run,
+# snakemake looks at nothing downstream of it for reasons of its own, so a stage behind an `ancient` gate whose own
+# settings changed as well is left out, silently, with all that is made from it (seen with 9.27). So the edge is
+# there only when it is needed: the gate hands each stage an admission for its present settings, code and weights,
+# and only stages without a valid one have a job that makes it, and thereby wait for the gate.
+TO_ADMIT = [
+    f"{model}/{stage}"
+    for model in MODELS
+    for stage in GATED
+    if not is_admitted(model, stage)
+]

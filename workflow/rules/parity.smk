@@ -1,0 +1,68 @@
+rule parity:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+    output:
+        f"{RESULTS}/{{model}}/parity.parquet",
+    log:
+        f"{LOGS}/{{model}}/parity.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("parity"),
+    script:
+        "../../scripts/parity.py"
+
+
+rule parity_layers:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+    output:
+        f"{RESULTS}/{{model}}/parity_layers.parquet",
+    log:
+        f"{LOGS}/{{model}}/parity_layers.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("parity_layers"),
+    script:
+        "../../scripts/parity_layers.py"
+
+
+rule parity_gate:
+    input:
+        parity=f"{RESULTS}/{{model}}/parity.parquet",
+        parity_layers=f"{RESULTS}/{{model}}/parity_layers.parquet",
+    output:
+        f"{RESULTS}/{{model}}/parity.passed",
+    log:
+        f"{LOGS}/{{model}}/parity_gate.log",
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        job=job("parity_gate"),
+    script:
+        "../../scripts/parity_gate.py"
+
+
+localrules:
+    admit,
+
+
+# Lets a stage of a model through the gate. `common.smk` says why only some stages have this job.
+rule admit:
+    input:
+        lambda wildcards: f"{RESULTS}/{Path(wildcards.whom).parent}/parity.passed",
+    output:
+        f"{RESULTS}/admitted/{{whom}}.txt",
+    log:
+        f"{LOGS}/admitted/{{whom}}.log",
+    wildcard_constraints:
+        whom="|".join(map(re.escape, TO_ADMIT)) or "(?!)",
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        admission=lambda wildcards: admission(*wildcards.whom.split("/")),
+    shell:
+        "echo {params.admission} > {output} 2> {log}"

@@ -1,0 +1,132 @@
+"""The branching batch: every variant's row leaves the clean pass at the first layer that it changes.
+
+The clean pass runs once and its stream is kept at every layer. A block of variants then runs as one batch that
+starts at the block's first layer and takes in rows as it goes up, so that what lies below a variant's first edit is
+never computed twice, and every matrix product sees many rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tokentrail.errors import InterventionError
+from tokentrail.forward.frame import Model, forward, last, through_layers, unembed
+from tokentrail.forward.place import Place
+from tokentrail.forward.taps import Record, Tap
+from tokentrail.intervene.edits import apply
+from tokentrail.intervene.interventions import Intervention, Variant, check
+from tokentrail.intervene.plan import blocks
+
+ALONE = 3  # variants of every run that are run again on their own
+AGREE = 1e-5  # and how far a probability may then differ
+
+
+@dataclass(frozen=True)
+class Branched:
+    """What the variants say at the last position, in their own order."""
+
+    clean: Tensor  # (vocabulary)
+    logits: Tensor  # (variants, vocabulary)
+    applied: list[int]  # edits that each pass applied; equal to what was planned, or the run has failed
+
+
+class BranchTap(Tap):
+    """Takes in the rows of a block at their first layers, edits them, and counts."""
+
+    def __init__(self, variants: Sequence[Variant], streams: dict[int, Tensor]):
+        self.streams = streams  # clean stream entering each layer: (1, tokens, width)
+        self.applied = Counter()
+        self.edits: dict[tuple[str, int], list[tuple[int, Intervention]]] = defaultdict(list)
+        for row, variant in enumerate(variants):
+            for edit in variant.interventions:
+                for layer in edit.layers:
+                    self.edits[edit.site, layer].append((row, edit))
+        self.joining = Counter(variant.first_layer for variant in variants)
+        self.costly = frozenset({"pattern"} if any(v.touches_pattern for v in variants) else ())
+
+    def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
+        if site == "resid_pre" and (rows := self.joining[layer]):
+            tensor = torch.cat([tensor, self.streams[layer].expand(rows, -1, -1)])
+        for row, edit in self.edits.get((site, layer), ()):
+            apply(edit, layer, tensor[row])
+            self.applied[row] += 1
+        return tensor
+
+
+@torch.inference_mode()
+def run(model: Model, ids: Tensor, variants: Sequence[Variant], memory: int) -> Branched:
+    """All variants of one prompt, ids (1, tokens), in blocks of at most `memory` bytes.
+
+    Raises InterventionError if a variant cannot be applied, if the edits applied are not those planned, or if a
+    variant run alone says something else; ConfigError if no row fits the memory.
+    """
+    for variant in variants:
+        check(variant, model.spec, ids.shape[1])
+    record = Record("resid_pre")
+    clean = forward(model, ids, tap=record, read=last(ids))[0, 0]
+    streams = {layer: stream for (_, layer), stream in record.seen.items()}
+
+    logits = torch.empty(len(variants), clean.shape[0], dtype=clean.dtype, device=clean.device)
+    applied = [0] * len(variants)
+    for block in blocks(variants, model.spec, ids.shape[1], memory, clean.element_size()):
+        said, counts = run_block(model, ids, [variants[i] for i in block], streams)
+        logits[block] = said
+        for row, i in enumerate(block):
+            applied[i] = counts[row]
+    check_counts(variants, applied)
+    check_alone(model, ids, variants, logits)
+    return Branched(clean, logits, applied)
+
+
+def run_block(
+    model: Model, ids: Tensor, variants: Sequence[Variant], streams: dict[int, Tensor]
+) -> tuple[Tensor, Counter]:
+    """Variants in the order of their first layers -> logits (variants, vocabulary), and edits applied by row."""
+    first = variants[0].first_layer
+    tap = BranchTap(variants, streams)
+    nobody = streams[first][:0]  # (0, tokens, width): the first rows join at the first layer
+    x = through_layers(model, nobody, Place(ids, None, None), tap=tap, first=first)
+    return unembed(model, x[:, -1:])[:, 0], tap.applied
+
+
+def check_counts(variants: Sequence[Variant], applied: Sequence[int]) -> None:
+    for variant, count in zip(variants, applied, strict=True):
+        if count != variant.planned:
+            raise InterventionError(
+                f"variant {variant.name} planned {variant.planned} edits, but {count} were applied; "
+                f"please report this as a fault of the planner"
+            )
+
+
+def check_alone(model: Model, ids: Tensor, variants: Sequence[Variant], logits: Tensor) -> None:
+    """Run a sample again, each variant by itself in a plain pass, and compare probabilities."""
+    count = min(ALONE, len(variants))
+    for i in [round(k * (len(variants) - 1) / max(count - 1, 1)) for k in range(count)]:
+        tap = AloneTap(variants[i])
+        alone = forward(model, ids, tap=tap, read=last(ids))[0, 0]
+        apart = (alone.softmax(-1) - logits[i].softmax(-1)).abs().max().item()
+        if apart > AGREE:
+            raise InterventionError(
+                f"variant {variants[i].name} run alone differs by {apart:.2g} in a probability from its row in the "
+                f"batch; please report this as a fault of the branching batch"
+            )
+
+
+class AloneTap(Tap):
+    """One variant in a plain pass: the definition that the branching batch is held to."""
+
+    def __init__(self, variant: Variant):
+        self.variant = variant
+        self.costly = frozenset({"pattern"} if variant.touches_pattern else ())
+
+    def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
+        for edit in self.variant.interventions:
+            if edit.site == site and layer in edit.layers:
+                for row in tensor:
+                    apply(edit, layer, row)
+        return tensor

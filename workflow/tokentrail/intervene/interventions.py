@@ -1,0 +1,128 @@
+"""Interventions as data: a site, layers, heads, positions, and an operation. A list of them is one variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from tokentrail.errors import InterventionError
+from tokentrail.forward import spec as specs
+
+STREAM, HEADS, PATTERN = "stream", "heads", "pattern"
+SITES = {  # the sites that can be edited, and how their tensors are laid out
+    "resid_pre": STREAM,  # (rows, tokens, width)
+    "mixer_out": STREAM,
+    "ffn_out": STREAM,
+    "z": HEADS,  # (rows, heads, tokens, head_dim)
+    "ssm_y": HEADS,  # (rows, tokens, heads, head_dim)
+    "pattern": PATTERN,  # (rows, heads, queries, keys); positions are keys
+}
+VALUES = ("mean", "resample", "replace")  # operations that put values of other runs in place
+ON_KEYS = ("mask", "drop_value", "renormalise")
+OPERATIONS = {
+    STREAM: ("zero", "scale", *VALUES),
+    HEADS: ("zero", "scale", *VALUES),
+    PATTERN: ("zero", "scale", *ON_KEYS),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What to do.
+
+    `zero`, `scale` (by `factor`), or `mean`, `resample`, `replace`, which all put `values[site, layer]` in place
+    and differ in where these come from: a mean over reference prompts, another prompt, or any other run. Values
+    have the shape of one row of the site, or one that broadcasts to it.
+
+    On the weights of a key position: `mask` takes the key out, as if it were not there; `drop_value` keeps the
+    weights and zeroes the value that the position hands over; `renormalise` keeps the value and only scales the
+    other weights up, as the mask would. Masking is the other two at once.
+    """
+
+    kind: str
+    factor: float = 1.0
+    values: Mapping[tuple[str, int], Tensor] = field(default_factory=dict, hash=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Intervention:
+    site: str
+    layers: tuple[int, ...]
+    operation: Operation
+    heads: tuple[int, ...] | None = None
+    positions: tuple[int, ...] | None = None
+
+    @property
+    def planned(self) -> int:
+        """Edits that one pass must apply: one for each layer."""
+        return len(self.layers)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One changed pass."""
+
+    name: str
+    interventions: tuple[Intervention, ...]
+
+    @property
+    def first_layer(self) -> int:
+        return min(layer for edit in self.interventions for layer in edit.layers)
+
+    @property
+    def planned(self) -> int:
+        return sum(edit.planned for edit in self.interventions)
+
+    @property
+    def touches_pattern(self) -> bool:
+        return any(edit.site == "pattern" for edit in self.interventions)
+
+
+def check(variant: Variant, spec: specs.Spec, tokens: int) -> None:
+    """Raises InterventionError, naming what the model lacks or the site cannot take, before anything runs."""
+    if not variant.interventions or not all(edit.layers for edit in variant.interventions):
+        raise InterventionError(f"variant {variant.name} changes nothing; give it a site and layers")
+    for edit in variant.interventions:
+        check_site(variant.name, edit)
+        for layer in edit.layers:
+            check_layer(variant.name, edit, layer, spec)
+        if edit.positions is not None:
+            outside = [p for p in edit.positions if not 0 <= p < tokens]
+            if outside:
+                raise InterventionError(
+                    f"variant {variant.name} edits position {outside[0]}, but the prompt has {tokens} tokens; "
+                    f"positions are counted from 0"
+                )
+
+
+def check_site(name: str, edit: Intervention) -> None:
+    layout = SITES.get(edit.site)
+    if layout is None:
+        raise InterventionError(f"variant {name} edits {edit.site!r}; the sites that can be edited are {', '.join(SITES)}")
+    if edit.operation.kind not in OPERATIONS[layout]:
+        raise InterventionError(
+            f"variant {name} asks for {edit.operation.kind!r} at {edit.site}, which takes {', '.join(OPERATIONS[layout])}"
+        )
+    if edit.heads is not None and layout == STREAM:
+        raise InterventionError(f"variant {name} names heads at {edit.site}, which has none; use z or ssm_y")
+    if edit.operation.kind in ON_KEYS and edit.positions is None:
+        raise InterventionError(f"variant {name} asks for {edit.operation.kind} at pattern; name the key positions")
+
+
+def check_layer(name: str, edit: Intervention, layer: int, spec: specs.Spec) -> None:
+    if not 0 <= layer < len(spec.layers):
+        raise InterventionError(
+            f"variant {name} edits layer {layer}, but the model has {len(spec.layers)} layers, counted from 0"
+        )
+    mixer = spec.layers[layer].mixer
+    if edit.site == "ssm_y" and not isinstance(mixer, specs.Mamba2):
+        raise InterventionError(f"variant {name} edits ssm_y at layer {layer}, which is no Mamba2 layer")
+    outside = [h for h in edit.heads or () if not 0 <= h < mixer.heads]
+    if outside:
+        raise InterventionError(
+            f"variant {name} edits head {outside[0]} at layer {layer}, which has {mixer.heads} heads, counted from 0"
+        )
+    if edit.operation.kind in VALUES and (edit.site, layer) not in edit.operation.values:
+        raise InterventionError(f"variant {name} has no values for {edit.site} at layer {layer} to put in place")

@@ -1,0 +1,46 @@
+"""The order of the passes: variants by the first layer that they touch, in blocks that fit the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tokentrail.errors import ConfigError
+from tokentrail.forward import spec as specs
+from tokentrail.intervene.interventions import Variant
+
+
+def blocks(variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4) -> Iterator[list[int]]:
+    """Indices of `variants`, block by block.
+
+    Variants that need the attention weights themselves are kept apart from those that do not, because explicit
+    weights cost more than fused attention. Raises ConfigError if not even one row fits `memory` bytes.
+    """
+    order = sorted(range(len(variants)), key=lambda i: (variants[i].touches_pattern, variants[i].first_layer, i))
+    for pattern in (False, True):
+        group = [i for i in order if variants[i].touches_pattern is pattern]
+        rows = memory // bytes_per_row(spec, tokens, pattern, itemsize)
+        if group and rows < 1:
+            needed = bytes_per_row(spec, tokens, pattern, itemsize)
+            raise ConfigError(
+                f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(needed >> 20) + 1}; raise it"
+            )
+        yield from (group[start : start + rows] for start in range(0, len(group), max(rows, 1)))
+
+
+def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:
+    """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits."""
+    widest = max(width_of(layer, tokens, pattern) for layer in spec.layers)
+    return itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
+
+
+def width_of(layer: specs.Layer, tokens: int, pattern: bool) -> int:
+    """Numbers per token that a layer's cells hold at their widest."""
+    ffn = 4 * layer.ffn.width
+    match layer.mixer:
+        case specs.Attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim):
+            weights = 4 * heads * tokens if pattern else 0
+            return max(ffn, 3 * (2 * heads + 4 * kv_heads) * head_dim + weights)
+        case specs.Mamba2() as cell:
+            matrix = 4 * cell.heads * (tokens if pattern else min(tokens, 64))
+            states = 3 * cell.heads * cell.head_dim * cell.state_size // max(tokens, 1)
+            return max(ffn, 8 * cell.inner + 4 * cell.conv_channels + matrix + states)
