@@ -93,11 +93,11 @@ def decode_ratio(model: Model, reference: torch.nn.Module, context: int, rounds:
 
     def theirs(attention: str):
         reference.set_attn_implementation(attention)
-        cache = reference(ids, use_cache=True, logits_to_keep=1).past_key_values
+        cache = reference(ids, use_cache=True, logits_to_keep=1).cache
 
         def run():
             for _ in range(STEPS):
-                reference(token, past_key_values=cache, use_cache=True)
+                reference(token, cache=cache, use_cache=True)
 
         return run
 

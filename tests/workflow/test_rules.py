@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tokentrail import config, tables
+from tokentrail import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,10 +21,6 @@ def test_every_table_has_a_rule_and_a_script():
     }
     assert listed == set(tables.TABLES)
     assert all((ROOT / "scripts" / f"{stage}.py").is_file() for stage in listed)
-
-
-def test_schema_file_is_made_from_the_classes():
-    assert (ROOT / "workflow" / "schemas" / "config.schema.json").read_text() == config.schema_text()
 
 
 def test_environments_pin_what_the_requirements_pin():

@@ -1,6 +1,6 @@
 """The typed configuration: every key, its type, its default and what it means.
 
-`config/config.yaml` is read into `Config`; `workflow/schemas/config.schema.json` is made from the same classes.
+`config/config.yaml` is read into `Config`. The JSON Schema and the list of keys are made from it by `docs.py`.
 A stage never sees the whole configuration: `settings` gives it exactly the entries that it uses.
 """
 
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
@@ -222,11 +221,6 @@ def explain(error: ValidationError) -> str:
             return f"{key} is {shown}, but {first['msg'][0].lower()}{first['msg'][1:]}{more}"
 
 
-def schema_text() -> str:
-    """The JSON Schema of the configuration, as stored in `workflow/schemas/`."""
-    return json.dumps(Config.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
 def prompts_for(config: Config, stage: str) -> dict[str, dict[str, str]]:
     """The prompts that `stage` runs on, as plain data."""
     chosen = getattr(getattr(config.stages, stage, None), "prompts", None)
@@ -291,45 +285,3 @@ def load(path: Path) -> Config:
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} holds no mapping of keys to values; start from config/config.yaml")
     return parse(raw)
-
-
-def key_reference() -> str:
-    """Every key of the configuration as a Markdown table: key, type, default, meaning."""
-    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{key}` | {kind} | {default} | {meaning} |" for key, kind, default, meaning in _keys(Config, "")]
-    return "\n".join(lines) + "\n"
-
-
-def _keys(section: type[BaseModel], prefix: str):
-    for name, field in section.model_fields.items():
-        kind = _section_below(field.annotation)
-        default = "required" if field.is_required() else "" if kind else f"`{json.dumps(field.default, default=str)}`"
-        yield f"{prefix}{name}", _type_name(field.annotation), default, (field.description or "").replace("|", "\\|")
-        for below in kind:
-            step = ".<name>" if get_origin(field.annotation) is dict else ""
-            variant = f" ({below.__name__.removesuffix('Source').lower()})" if len(kind) > 1 else ""
-            yield from _keys(below, f"{prefix}{name}{step}{variant}.")
-
-
-def _section_below(annotation) -> list[type[BaseModel]]:
-    """The sections that a key's value is made of: none for scalars, several for a choice."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [section for part in get_args(annotation) for section in _section_below(part)]
-
-
-def _type_name(annotation) -> str:
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _type_name(parts[0])
-    if origin is Literal:
-        return " or ".join(f"`{part}`" for part in parts)
-    if origin is dict:
-        return "mapping"
-    if origin is list:
-        return f"list of {_type_name(parts[0])}"
-    if origin in (UnionType, Union):
-        return " or ".join(dict.fromkeys(_type_name(part) for part in parts if part is not type(None)))
-    if issubclass(annotation, BaseModel):
-        return "section"
-    return {str: "text", int: "whole number", float: "number", bool: "true or false"}[annotation]

@@ -1,7 +1,7 @@
 """Every table of a run: its columns, types, units and meaning, declared once.
 
-Reading and writing go through `read` and `write`; the data dictionary in `config/README.md` is made from the
-same declarations. Conventions: layers, positions and ranks are zero-based; probabilities are after the full
+Reading and writing go through `read` and `write`; `docs.py` makes the data dictionary in `config/README.md` from
+the same declarations. Conventions: layers, positions and ranks are zero-based; probabilities are after the full
 softmax; KL is in nats and names its direction.
 """
 
@@ -290,17 +290,3 @@ def read(table: str, path: Path) -> pl.DataFrame:
         raise TableError(
             f"table {table} at {path} is damaged or was made by another version; delete it and run snakemake again"
         ) from error
-
-
-def data_dictionary() -> str:
-    """All tables as Markdown: one section a table, one row a column."""
-    lines: list[str] = []
-    for name, schema in TABLES.items():
-        lines += [f"### `{name}`", "", (schema.__doc__ or "").strip(), ""]
-        lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
-        for column, declared in schema.columns().items():
-            unit = (declared.metadata or {}).get("unit", "")
-            meaning = (declared.description or "").replace("|", "\\|")
-            lines.append(f"| {column} | {type(declared).__name__} | {unit} | {meaning} |")
-        lines.append("")
-    return "\n".join(lines)

@@ -100,15 +100,15 @@ def check(variant: Variant, spec: specs.Spec, tokens: int) -> None:
 def check_site(name: str, edit: Intervention) -> None:
     layout = SITES.get(edit.site)
     if layout is None:
-        raise InterventionError(f"variant {name} edits {edit.site!r}; the sites that can be edited are {', '.join(SITES)}")
-    if edit.operation.kind not in OPERATIONS[layout]:
-        raise InterventionError(
-            f"variant {name} asks for {edit.operation.kind!r} at {edit.site}, which takes {', '.join(OPERATIONS[layout])}"
-        )
+        sites = ", ".join(SITES)
+        raise InterventionError(f"variant {name} edits {edit.site!r}; the sites that can be edited are {sites}")
+    kind, allowed = edit.operation.kind, OPERATIONS[layout]
+    if kind not in allowed:
+        raise InterventionError(f"variant {name} asks for {kind!r} at {edit.site}, which takes {', '.join(allowed)}")
     if edit.heads is not None and layout == STREAM:
         raise InterventionError(f"variant {name} names heads at {edit.site}, which has none; use z or ssm_y")
-    if edit.operation.kind in ON_KEYS and edit.positions is None:
-        raise InterventionError(f"variant {name} asks for {edit.operation.kind} at pattern; name the key positions")
+    if kind in ON_KEYS and edit.positions is None:
+        raise InterventionError(f"variant {name} asks for {kind} at pattern; name the key positions")
 
 
 def check_layer(name: str, edit: Intervention, layer: int, spec: specs.Spec) -> None:

@@ -9,7 +9,9 @@ from tokentrail.forward import spec as specs
 from tokentrail.intervene.interventions import Variant
 
 
-def blocks(variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4) -> Iterator[list[int]]:
+def blocks(
+    variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4
+) -> Iterator[list[int]]:
     """Indices of `variants`, block by block.
 
     Variants that need the attention weights themselves are kept apart from those that do not, because explicit

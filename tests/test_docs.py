@@ -1,0 +1,38 @@
+"""What is kept in the repository is what the code says now."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from tokentrail import docs, tables
+
+
+def test_the_kept_schema_and_readme_are_current():
+    remedy = "run `python -m tokentrail.docs`"
+    assert docs.SCHEMA.read_text() == docs.schema_text(), remedy
+    assert docs.README.read_text() == docs.readme_text(docs.README.read_text()), remedy
+
+
+def test_every_key_and_every_column_is_explained():
+    for line in docs.key_reference().splitlines()[2:]:
+        key, kind, _, meaning = (cell.strip() for cell in line.strip("|").split(" | "))
+        assert kind and meaning, key
+    for schema in tables.TABLES.values():
+        for column in schema.column_names():
+            assert f"| {column} |" in docs.data_dictionary()
+
+
+def test_the_schema_is_valid_and_accepts_the_embedded_configuration():
+    import yaml
+
+    schema = json.loads(docs.schema_text())
+    Draft202012Validator.check_schema(schema)
+    config = yaml.safe_load((docs.ROOT / "config/config.yaml").read_text())
+    Draft202012Validator(schema).validate(config)
+
+
+def test_a_readme_without_its_markers_is_refused():
+    with pytest.raises(ValueError, match="one place for its keys"):
+        docs.readme_text("# Configuration")
