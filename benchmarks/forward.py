@@ -5,8 +5,8 @@
     python benchmarks/forward.py --memory qwen3-0.6b peak memory of a load and a long prefill, in a process of its own
 
 A ratio above 1 says that ours is faster than the faster of transformers' eager and sdpa attention. Both read the
-last position's logits only. Prefill runs on blocked weights and decode on plain ones, as forward/cells/linear.py says. The full shapes have random weights; `smollm2` is the real model of the embedded run,
-from the weights cache.
+last position's logits only. Prefill runs on blocked weights and decode on plain ones, as forward/cells/linear.py
+says. The full shapes have random weights; `smollm2` is the real model of the embedded run, from the weights cache.
 """
 
 from __future__ import annotations

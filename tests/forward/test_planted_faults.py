@@ -43,8 +43,8 @@ FAULTS = [
     Fault("LayerNorm without its bias", "gpt2", NORM, "weights.weight, weights.bias, spec.eps", "weights.weight, None, spec.eps"),
     Fault("epsilon fixed", "gpt2-inner", NORM, "weights.bias, spec.eps)", "weights.bias, 1e-5)"),
     # Rotation
-    Fault("neighbours rotated, not halves", "llama", ROPE, "first, second = x.chunk(2, dim=-1)", "first, second = x[..., 0::2], x[..., 1::2]"),
-    Fault("rotation the other way", "llama", ROPE, "torch.cat([-second, first]", "torch.cat([second, -first]"),
+    Fault("neighbours rotated, not halves", "llama", ROPE, "x.roll(x.shape[-1] // 2, dims=-1)", "x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)"),
+    Fault("rotation the other way", "llama", ROPE, "torch.cat([-sin, sin]", "torch.cat([sin, -sin]"),
     Fault("queries not rotated", "qwen3", ATTENTION, "rotate(q, cos, sin), rotate(k", "q, rotate(k"),
     Fault("theta ignored", "llama-theta", ROPE, "spec.theta**-exponents", "10000.0**-exponents"),
     Fault("Llama-3 scaling ignored", "llama3-scaling", ROPE, "if spec.scaling is None:", "if True:"),

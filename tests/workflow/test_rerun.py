@@ -121,8 +121,9 @@ def test_one_chart(done):
     assert done.plan() == {"charts/lens", "report"}
 
 
-def test_report(done):
-    done.append("workflow/tokentrail/report/build.py", "\n# edited\n")
+@pytest.mark.parametrize("file", ["build.py", "page.html", "page.css"])
+def test_report(done, file):
+    done.append(f"workflow/tokentrail/report/{file}", "\n")
     assert done.plan() == {"report"}
 
 

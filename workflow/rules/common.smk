@@ -19,7 +19,7 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 
 import tokentrail.config
 from tokentrail.errors import TokentrailError
-from tokentrail.provenance import code_hash, constant
+from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 
@@ -91,12 +91,14 @@ def chart_job(wildcards):
 
 
 def report_job(wildcards):
-    """What the report script is given."""
+    """What the report script is given; the page's template is code as well."""
+    page = LIBRARY / "tokentrail" / "report"
     return {
         "stage": "report",
         "settings": tokentrail.config.settings(CONFIG, "report")
         | {"charts": f"{RESULTS}/charts"},
         "code": code_hash(ROOT / "scripts" / "report.py"),
+        "page": [file_hash(page / name) for name in ("page.html", "page.css")],
     }
 
 

@@ -150,6 +150,70 @@ class PromptsStage(Section):
     """Prompts to run on; all of them if not given."""
 
 
+class AblationsStage(PromptsStage):
+    """Switching parts off and swapping them."""
+
+    operations: list[Literal["zero", "mean", "resample"]] = ["zero", "mean", "resample"]
+    """How a part is switched off: nothing in its place, its mean over `references`, or its value on another prompt."""
+    references: list[Name] = []
+    """Prompts that `mean` is taken over; all of them if not given."""
+    resample_from: dict[Name, Name] = {}
+    """For `resample`: the prompt, of equal token length, that a prompt's values come from."""
+
+
+class FillerStage(Section):
+    """The name at growing distance: head, n fillers, tail, joined by single spaces. Empty: not run."""
+
+    head: str = ""
+    """Sentence with the name in it."""
+    tail: str = ""
+    """Sentence that asks for the name."""
+    target: str = ""
+    """The name, with its leading space, as it stands in the head."""
+    fillers: dict[Name, Text] = {}
+    """Paragraphs to put between head and tail, by name."""
+    repeats: list[Annotated[int, Field(ge=0)]] = [0, 1, 4, 16]
+    """How often a filler stands there."""
+
+    @model_validator(mode="after")
+    def check(self):
+        if self.fillers and (not self.head or not self.tail or not self.target):
+            raise ValueError("fillers need a head, a tail and a target")
+        if self.fillers and self.target not in f" {self.head}":
+            raise ValueError(f"the target {self.target!r} does not stand in the head")
+        return self
+
+
+class Pair(Section):
+    """Two prompts of equal token length that differ in one name."""
+
+    prompt: Name
+    """Prompt that is run."""
+    source: Name
+    """Prompt whose values are put in place."""
+
+
+class PatchingStage(Section):
+    """Interchange between two prompts."""
+
+    pairs: list[Pair] = []
+    """Pairs of prompts."""
+    sites: list[Literal["resid_pre", "mixer_out", "ffn_out", "ssm_state"]] = [
+        "resid_pre",
+        "mixer_out",
+        "ffn_out",
+        "ssm_state",
+    ]
+    """Sites to put values in place at; `ssm_state` applies to Mamba2 layers alone."""
+
+
+class SinkStage(PromptsStage):
+    """What position 0 is needed for."""
+
+    replacement: Text = "A"
+    """Text whose first token replaces the first token."""
+
+
 class Stages(Section):
     """Settings of the stages."""
 
@@ -163,6 +227,23 @@ class Stages(Section):
     """Logit lens."""
     residual: PromptsStage = PromptsStage()
     """Sizes along the stream."""
+    ablations: AblationsStage = AblationsStage()
+    """Parts switched off."""
+    filler: FillerStage = FillerStage()
+    """Distance: the stages `filler_sweep` and `long_range`."""
+    patching: PatchingStage = PatchingStage()
+    """Interchange between prompts."""
+    attribution: PromptsStage = PromptsStage()
+    """Direct logit attribution."""
+    mixing: PromptsStage = PromptsStage()
+    """Attention weights and unrolled Mamba2, in full."""
+    attention: PromptsStage = PromptsStage()
+    """Every attention head's last row."""
+    sink: SinkStage = SinkStage()
+    """What position 0 is needed for."""
+
+
+ON_SOME_PROMPTS = ("lens", "residual", "ablations", "attribution", "mixing", "attention", "sink")
 
 
 class Config(Section):
@@ -180,15 +261,22 @@ class Config(Section):
     """Settings of the stages."""
     device: Text = "cpu"
     """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
+    memory_mb: int = Field(default=2048, ge=16)
+    """Largest working memory of one batch of interventions, beside the model itself."""
     lock_file: Text = "config/weights.lock.json"
     """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
 
     @model_validator(mode="after")
     def check(self):
-        for stage in ("lens", "residual"):
-            for prompt in getattr(self.stages, stage).prompts or []:
+        ablations, pairs = self.stages.ablations, self.stages.patching.pairs
+        named = {f"{stage}.prompts": getattr(self.stages, stage).prompts or [] for stage in ON_SOME_PROMPTS}
+        named["ablations.references"] = ablations.references
+        named["ablations.resample_from"] = [*ablations.resample_from, *ablations.resample_from.values()]
+        named["patching.pairs"] = [name for pair in pairs for name in (pair.prompt, pair.source)]
+        for key, names in named.items():
+            for prompt in names:
                 if prompt not in self.prompts:
-                    raise ValueError(f"stages.{stage}.prompts names {prompt!r}, which is not under `prompts`")
+                    raise ValueError(f"stages.{key} names {prompt!r}, which is not under `prompts`")
         return self
 
 
@@ -228,6 +316,22 @@ def prompts_for(config: Config, stage: str) -> dict[str, dict[str, str]]:
     return {name: config.prompts[name].model_dump() for name in names}
 
 
+def ablation_settings(config: Config) -> dict[str, Any]:
+    """The ablations' prompts, and of the other prompts those that `mean` and `resample` take values from."""
+    chosen, prompts = config.stages.ablations, prompts_for(config, "ablations")
+    sources = {prompt: source for prompt, source in chosen.resample_from.items() if prompt in prompts}
+    references = (chosen.references or list(config.prompts)) if "mean" in chosen.operations else []
+    others = {name: config.prompts[name].text for name in (*references, *sources.values())}
+    return {
+        "prompts": prompts,
+        "operations": list(chosen.operations),
+        "references": references,
+        "resample_from": sources,
+        "texts": others,
+        "memory_mb": config.memory_mb,
+    }
+
+
 def settings(config: Config, stage: str, model: str | None = None) -> dict[str, Any]:
     """Exactly the entries of the configuration that a stage uses, as plain dicts, lists and scalars."""
     common: dict[str, Any] = {}
@@ -258,7 +362,20 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return common | {"sets": {k: v.model_dump() for k, v in swaps.sets.items()}, "batch": swaps.batch}
         case "name_swaps_summary":
             return {"model": model, "bootstrap": config.stages.name_swaps.bootstrap.model_dump()}
-        case "tokens" | "parity_layers" | "distribution" | "lens" | "residual":
+        case "ablations":
+            return common | ablation_settings(config)
+        case "filler_sweep" | "long_range":
+            return common | config.stages.filler.model_dump()
+        case "patching":
+            chosen = config.stages.patching
+            used = {
+                name: config.prompts[name].model_dump() for pair in chosen.pairs for name in pair.model_dump().values()
+            }
+            return common | chosen.model_dump() | {"prompts": used, "memory_mb": config.memory_mb}
+        case "sink":
+            prompts = prompts_for(config, stage)
+            return common | {"prompts": prompts, "replacement": config.stages.sink.replacement}
+        case "tokens" | "parity_layers" | "distribution" | "lens" | "residual" | "attribution" | "mixing" | "attention":
             return common | {"prompts": prompts_for(config, stage)}
         case "charts":
             models = {k: {"label": m.label, "weights_note": m.weights_note} for k, m in config.models.items()}

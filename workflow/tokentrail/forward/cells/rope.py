@@ -28,13 +28,15 @@ def frequencies(spec: specs.Rope, head_dim: int) -> Tensor:
 
 
 def rotation(positions: Tensor, spec: specs.Rope, head_dim: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos and sin for positions (rows, tokens): each (rows, 1, tokens, head_dim). Angles are taken in float64."""
-    angle = positions.double()[..., None] * frequencies(spec, head_dim).to(positions.device)
-    angle = torch.cat([angle, angle], dim=-1)[:, None]  # (rows, 1, tokens, head_dim)
-    return angle.cos().to(dtype), angle.sin().to(dtype)
+    """cos and sin for positions (rows, tokens): each (rows, 1, tokens, head_dim). Angles are taken in float64.
+
+    The sine of each pair's first channel has its sign turned, as `rotate` needs it.
+    """
+    angle = (positions.double()[..., None] * frequencies(spec, head_dim).to(positions.device))[:, None]
+    cos, sin = angle.cos(), angle.sin()  # (rows, 1, tokens, head_dim / 2)
+    return torch.cat([cos, cos], dim=-1).to(dtype), torch.cat([-sin, sin], dim=-1).to(dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x (rows, heads, tokens, head_dim): channel i pairs with channel i + head_dim / 2, halves not neighbours."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-second, first], dim=-1) * sin
+    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, dims=-1), sin)
