@@ -363,6 +363,15 @@ TABLES: dict[str, type[Table]] = {
 }
 
 
+def frame(table: str, rows: list[dict], **same) -> pl.DataFrame:
+    """Rows as a frame with the columns of `table`, those of `same` filled in alike; also when there are no rows."""
+    if not rows:
+        return TABLES[table].create_empty()
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(
+        **{key: pl.lit(value) for key, value in same.items()}
+    )
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path):
     """A temporary path beside `path` that becomes `path` when the block ends without an error.

@@ -40,6 +40,11 @@ class Cache:
         """
         return Cache(list(self.states), self.lengths, self.capacity, self.past)
 
+    def repeat(self, rows: int) -> Cache:
+        """The one row of this cache as `rows` independent ones."""
+        states = [type(state)(*(part.repeat_interleave(rows, dim=0) for part in state)) for state in self.states]
+        return Cache(states, self.lengths.repeat(rows), self.capacity, self.past)
+
 
 def new_cache(
     spec: specs.Spec,

@@ -101,6 +101,11 @@ def layer_ranges(layers: list[int]) -> str:
     return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
 
 
+def kind_of(mixer: Attention | Mamba2) -> str:
+    """The mixer's name in tables and charts."""
+    return "attention" if isinstance(mixer, Attention) else "mamba2"
+
+
 def describe(spec: Spec) -> list[dict[str, str]]:
     """The cell table: rows of part, cell, layers, detail, made from the same data that runs."""
     rows = [
@@ -137,13 +142,7 @@ def _positions(spec: Spec) -> tuple[str, str, str, str]:
 
 
 def _cell(cell: Attention | Mamba2 | Ffn) -> tuple[str]:
-    match cell:
-        case Attention():
-            return ("attention",)
-        case Mamba2():
-            return ("mamba2",)
-        case Ffn():
-            return (cell.kind,)
+    return (cell.kind if isinstance(cell, Ffn) else kind_of(cell),)
 
 
 def _detail(cell: Attention | Mamba2 | Ffn) -> str:

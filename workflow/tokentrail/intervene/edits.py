@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from tokentrail.intervene.interventions import Intervention
@@ -34,29 +35,36 @@ def apply(edit: Intervention, layer: int, row: Tensor) -> None:
 
 
 def on_keys(edit: Intervention, weights: Tensor, write) -> None:
-    """weights (heads, queries, keys), with `positions` the keys to act on."""
+    """weights (heads, queries, keys), with `positions` the keys to act on.
+
+    A query that may look at no other key is left as it is: without them it would have nothing to look at.
+    """
     keys = EVERYTHING if edit.positions is None else list(edit.positions)
     changed = weights.clone()
-    taken = changed[..., keys].sum(dim=-1, keepdim=True)  # (heads, queries, 1)
     match edit.operation.kind:
-        case "zero" | "drop_value":
+        case "zero":
             changed[..., keys] = 0
         case "scale":
             changed[..., keys] = changed[..., keys] * edit.operation.factor
-        case "mask":
-            changed[..., keys] = 0
-            changed = changed * others_scale(taken)
-        case "renormalise":
-            kept = changed[..., keys]
-            changed = changed * others_scale(taken)
-            changed[..., keys] = kept
+        case _:
+            others = weights.clone()
+            others[..., keys] = 0
+            scaled = others / others.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+            match edit.operation.kind:
+                case "mask":
+                    changed = scaled
+                case "drop_value":
+                    changed = others
+                case "renormalise":
+                    changed = scaled + (weights - others)
+            alone = ~other_keys(weights, keys)  # (queries)
+            changed[:, alone] = weights[:, alone]
     write(changed)
 
 
-def others_scale(taken: Tensor) -> Tensor:
-    """What the other weights are multiplied by when the keys that hold `taken` of them leave.
-
-    A query that sees no other key keeps nothing: its row stays zero rather than becoming NaN.
-    """
-    left = 1 - taken
-    return (left > 1e-6) / left.clamp(min=1e-6)
+def other_keys(weights: Tensor, keys: list[int]) -> Tensor:
+    """Which queries may look at a key that is not among `keys`: (queries), for weights (heads, queries, keys)."""
+    queries, count = weights.shape[-2:]
+    visible = torch.ones(queries, count, dtype=torch.bool, device=weights.device).tril(count - queries)
+    visible[:, keys] = False
+    return visible.any(dim=-1)

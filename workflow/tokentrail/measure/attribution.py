@@ -1,0 +1,81 @@
+"""Direct logit attribution: the final logit, taken apart into what each head, FFN and the embedding added to it.
+
+The last norm divides the whole stream by one number. Held at the value that it had, everything after it is linear,
+and the contributions add up to the logit (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from tokentrail import tables
+from tokentrail.forward import spec as specs
+from tokentrail.forward.frame import Model, forward, last
+from tokentrail.forward.taps import Record
+from tokentrail.measure.answers import log_probabilities, ordered
+from tokentrail.measure.prompts import Encoded, encoded
+from tokentrail.weights.load import Loaded
+
+
+@torch.inference_mode()
+def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
+    """Table `attribution`; the rival is the most likely token that is not the target."""
+    rows = [row for prompt in encoded(loaded, settings) for row in attribute(loaded, prompt)]
+    return tables.frame("attribution", rows, model=settings["model"])
+
+
+def attribute(loaded: Loaded, prompt: Encoded) -> Iterator[dict[str, Any]]:
+    model = loaded.model
+    record = Record("embed", "z", "ffn_out", "resid_post", keep=at_last_token)
+    logits = forward(model, prompt.ids, tap=record, read=last(prompt.ids))[0, 0]
+    rival = next(t for t in ordered(log_probabilities(logits)).tolist() if t != prompt.target)
+    same = {
+        "prompt": prompt.name,
+        "target_token": loaded.tokenizer.token(prompt.target),
+        "rival_token": loaded.tokenizer.token(rival),
+    }
+    stream = record.seen["resid_post", len(model.spec.layers) - 1].double()
+    directions = torch.stack([direction(model, stream, token) for token in (prompt.target, rival)])  # (2, width)
+    for part, vector in parts(model, record.seen):
+        target, other = (directions @ vector.double()).tolist()
+        yield same | part | {"target_logit_contribution": target, "rival_logit_contribution": other}
+    if model.final_norm.bias is not None:
+        rows = model.head.weight[[prompt.target, rival]].double() / model.spec.logit_divisor
+        target, other = (rows @ model.final_norm.bias.double()).tolist()
+        part = {"layer": len(model.spec.layers), "site": "final_norm_bias", "head": None, "mixer": ""}
+        yield same | part | {"target_logit_contribution": target, "rival_logit_contribution": other}
+
+
+def at_last_token(x: Tensor) -> Tensor:
+    """A stream (1, tokens, width) -> (width); z (1, heads, tokens, head_dim) -> (heads, head_dim)."""
+    return x[0, ..., -1, :]
+
+
+def direction(model: Model, stream: Tensor, token: int) -> Tensor:
+    """What a vector in the stream must be multiplied by to give its share of the token's logit: (width), float64."""
+    spec, weight = model.spec, model.head.weight[token].double() * model.final_norm.weight.double()
+    weight = weight / spec.logit_divisor
+    if spec.norm.kind == "layernorm":  # its mean is subtracted from every vector: the same as from the direction
+        return (weight - weight.mean()) * torch.rsqrt(stream.var(correction=0) + spec.norm.eps)
+    return weight * torch.rsqrt(stream.square().mean() + spec.norm.eps)
+
+
+def parts(model: Model, seen: dict[tuple[str, int], Tensor]) -> Iterator[tuple[dict[str, Any], Tensor]]:
+    """Every vector (width) that was added to the last token's stream, with the residual scale."""
+    scale = model.spec.residual_scale
+    yield {"layer": 0, "site": "embed", "head": None, "mixer": ""}, seen["embed", -1]
+    for i, (layer, weights) in enumerate(zip(model.spec.layers, model.layers, strict=True)):
+        mixer = specs.kind_of(layer.mixer)
+        out = weights.mixer.out if isinstance(layer.mixer, specs.Attention) else weights.mixer.out_proj
+        alone = torch.diag_embed(seen["z", i].T).permute(1, 2, 0).flatten(1)  # (heads, heads * head_dim)
+        bias = out(torch.zeros_like(alone[:1]))[0]  # (width)
+        for head, vector in enumerate(out(alone) - bias):
+            yield {"layer": i, "site": "z", "head": head, "mixer": mixer}, scale * vector
+        if out.bias is not None:
+            yield {"layer": i, "site": "mixer_bias", "head": None, "mixer": mixer}, scale * bias
+        yield {"layer": i, "site": "ffn_out", "head": None, "mixer": ""}, scale * seen["ffn_out", i]

@@ -1,0 +1,79 @@
+"""Does the answer survive distance? As trained, and with every attention layer off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from tokentrail import tables
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import new_cache
+from tokentrail.forward.frame import forward, last
+from tokentrail.forward.taps import NO_TAP, Tap
+from tokentrail.intervene.branching import AloneTap
+from tokentrail.intervene.interventions import Intervention, Operation, Variant
+from tokentrail.measure.answers import answer
+from tokentrail.measure.distance import Stretched, inputs
+from tokentrail.weights.load import Loaded
+
+
+@torch.inference_mode()
+def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
+    """Table `filler_sweep`. An input that is too long for the model has a row that says so."""
+    rows = []
+    for series in inputs(loaded, settings):
+        fitting = [one for one in series if one.fits]
+        for variant, tap in taps(loaded.model.spec).items():
+            for one, logits in zip(fitting, shared_prefixes(loaded, fitting, tap), strict=True):
+                said = answer(logits, one.target)
+                rows.append(
+                    one.about
+                    | {
+                        "variant": variant,
+                        "target_probability": said.target_probability,
+                        "target_rank": said.target_rank,
+                        "top1_token": loaded.tokenizer.token(said.top1),
+                        "top1_probability": said.top1_probability,
+                        "status": "ok",
+                    }
+                )
+            rows += [one.about | {"variant": variant, "status": "exceeds_positions"} for one in series if not one.fits]
+    nothing = {"target_probability": None, "target_rank": None, "top1_token": None, "top1_probability": None}
+    return tables.frame("filler_sweep", [nothing | row for row in rows], model=settings["model"])
+
+
+def taps(spec: specs.Spec) -> dict[str, Tap]:
+    """The variants: as trained, and with nothing from any attention head, where there is attention."""
+    attention = tuple(i for i, layer in enumerate(spec.layers) if isinstance(layer.mixer, specs.Attention))
+    if not attention:
+        return {"as_trained": NO_TAP}
+    off = Variant("attention_off", (Intervention("z", attention, Operation("zero")),))
+    return {"as_trained": NO_TAP, "attention_off": AloneTap(off)}
+
+
+def shared_prefixes(loaded: Loaded, series: list[Stretched], tap: Tap) -> Iterator[Tensor]:
+    """Logits (vocabulary) at the end of each input, from the shortest to the longest.
+
+    What an input has in common with the longest is read once: each goes on from a fork of the one growing cache.
+    """
+    if not series:
+        return
+    longest = series[-1].ids
+    cache = new_cache(loaded.model.spec, 1, longest.shape[1], loaded.model.tokens.dtype, loaded.device)
+    for one in series:
+        shared = min(common_prefix(one.ids, longest), one.ids.shape[1] - 1)
+        if shared > cache.past:
+            new = longest[:, cache.past : shared]
+            forward(loaded.model, new, cache, tap=tap, read=last(new))
+        rest = one.ids[:, cache.past :]
+        yield forward(loaded.model, rest, cache.fork(), tap=tap, read=last(rest))[0, 0]
+
+
+def common_prefix(a: Tensor, b: Tensor) -> int:
+    """Tokens that a (1, n) and b (1, m) begin with alike."""
+    n = min(a.shape[1], b.shape[1])
+    return int((a[0, :n] == b[0, :n]).int().cumprod(0).sum())
