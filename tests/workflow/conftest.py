@@ -41,6 +41,20 @@ CONFIG: dict[str, Any] = {
             "bootstrap": {"samples": 100},
         },
         "lens": {"prompts": ["king"]},
+        "attribution": {"prompts": ["king"]},
+        "mixing": {"prompts": ["king"]},
+        "attention": {"prompts": ["king"]},
+        "sink": {"prompts": ["king"]},
+        # The tiny tokenizer makes seven tokens of either prompt.
+        "ablations": {"prompts": ["king"], "resample_from": {"king": "capital"}},
+        "patching": {"pairs": [{"prompt": "king", "source": "capital"}]},
+        "filler": {
+            "head": "The king gave the crown to the queen.",
+            "tail": "The crown is of the",
+            "target": " queen",
+            "fillers": {"city": "The city is the capital."},
+            "repeats": [0, 1],
+        },
     },
 }
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -15,6 +17,19 @@ MISTAKES = {
     "empty prompt": (lambda c: c["prompts"]["king"].update(text=""), "prompts.king.text"),
     "empty target": (lambda c: c["prompts"]["king"].update(target=""), "prompts.king.target"),
     "prompt that is not there": (lambda c: c["stages"]["lens"].update(prompts=["queen"]), "stages.lens.prompts"),
+    "reference that is not there": (
+        lambda c: c["stages"]["ablations"].update(references=["queen"]),
+        "stages.ablations.references names 'queen', which is not under `prompts`",
+    ),
+    "pair that is not there": (
+        lambda c: c["stages"]["patching"].update(pairs=[{"prompt": "king", "source": "queen"}]),
+        "stages.patching.pairs names 'queen', which is not under `prompts`",
+    ),
+    "target that is not in the head": (
+        lambda c: c["stages"]["filler"].update(target=" bishop"),
+        "stages.filler: the target ' bishop' does not stand in the head",
+    ),
+    "memory below the least": (lambda c: c.update(memory_mb=8), "memory_mb is 8, but"),
 }
 
 
@@ -110,3 +125,40 @@ def test_prompts_that_the_model_cannot_read(done):
     assert any("long" in sentence and "256" in sentence for sentence in sentences), output
     assert not any(" of alpha: " in line for line in output.splitlines())
     assert done.snakemake("--dry-run", "results/tiny/alpha/parity.parquet")[1].count("Nothing to be done") == 1
+
+
+def test_prompts_of_unequal_length(done):
+    """Values of another prompt can only stand in the places of this one if there are as many."""
+
+    def change(config):
+        config["prompts"]["short"] = {"text": "The city is the", "target": " capital"}
+        config["stages"]["ablations"]["resample_from"] = {"king": "short"}
+        config["stages"]["patching"]["pairs"] = [{"prompt": "king", "source": "short"}]
+
+    done.configure(change)
+    stages = ("ablations", "patching")
+    status, output = done.snakemake(*(f"results/tiny/alpha/{stage}.parquet" for stage in stages))
+    assert status == 1
+    assert "Traceback" not in output
+    for stage in stages:
+        (sentence,) = {line.strip() for line in output.splitlines() if f"{stage} of alpha: " in line}
+        assert all(word in sentence for word in ("king", "7", "short", "4")), sentence
+        assert not (done.results / "alpha" / f"{stage}.parquet").exists()
+
+
+def test_memory_too_small_for_one_row(done):
+    """By hand, because the gate would take its time over a prompt this long."""
+
+    def change(config):
+        config["memory_mb"] = 16
+        config["prompts"]["long"] = {"text": "the king " * 3000 + "the", "target": " queen"}
+        config["stages"]["ablations"] = {"prompts": ["long"], "operations": ["zero"]}
+
+    done.configure(change)
+    environment = done.environment | {"PYTHONPATH": str(done.path / "workflow")}
+    command = [sys.executable, "scripts/ablations.py", "--model", "alpha", "--output", "by_hand.parquet"]
+    result = subprocess.run(command, cwd=done.path, env=environment, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "ablations of alpha: memory_mb is 16, but one row of 6001 tokens needs" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (done.path / "by_hand.parquet").exists()

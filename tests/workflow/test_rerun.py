@@ -10,9 +10,12 @@ pytestmark = pytest.mark.slow
 
 MODELS = ("alpha", "beta")
 ROOT = Path(__file__).resolve().parents[2]
-FROM_PROMPTS = {"tokens", "parity", "parity_layers", "next_token", "distribution", "lens", "residual"}
-GATED = {"next_token", "distribution", "name_swaps", "lens", "residual"}
-ALL = FROM_PROMPTS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
+ON_KING = {"lens", "attribution", "mixing", "attention", "sink"}
+ON_BOTH_PROMPTS = {"next_token", "distribution", "residual", "ablations", "patching"}
+FROM_FILLERS = {"filler_sweep", "long_range"}
+FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_BOTH_PROMPTS | ON_KING
+GATED = ON_BOTH_PROMPTS | ON_KING | FROM_FILLERS | {"name_swaps"}
+ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
 
 
 def jobs_for(tables: set[str], models=MODELS) -> set[str]:
@@ -52,7 +55,7 @@ def test_one_name(done):
 
 def test_text_of_one_prompt(done):
     done.configure(lambda c: c["prompts"]["capital"].update(text="The city of the king is the"))
-    assert done.plan() == jobs_for(FROM_PROMPTS - {"lens"}), "lens runs on the other prompt, name_swaps on none"
+    assert done.plan() == jobs_for(FROM_PROMPTS - ON_KING), "the others run on the other prompt, or on none"
 
 
 def test_a_prompt_and_a_name_at_once(done):
@@ -70,7 +73,7 @@ def test_a_prompt_and_a_table_made_behind_the_gate_at_once(done):
         config["stages"]["name_swaps"]["bootstrap"]["seed"] = 1
 
     done.configure(change)
-    assert done.plan() == jobs_for((FROM_PROMPTS - {"lens"}) | {"name_swaps_summary"})
+    assert done.plan() == jobs_for((FROM_PROMPTS - ON_KING) | {"name_swaps_summary"})
 
 
 def test_one_model_added(done):
@@ -100,6 +103,16 @@ def test_setting_of_one_stage(done):
     assert done.plan() == jobs_for({"next_token"})
 
 
+def test_one_filler(done):
+    done.configure(lambda c: c["stages"]["filler"]["fillers"].update(city="The country is the city."))
+    assert done.plan() == jobs_for(FROM_FILLERS)
+
+
+def test_sites_of_patching(done):
+    done.configure(lambda c: c["stages"]["patching"].update(sites=["resid_pre"]))
+    assert done.plan() == jobs_for({"patching"})
+
+
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])
 def test_one_cell(done, cell):
     done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\n# edited\n")
@@ -109,6 +122,11 @@ def test_one_cell(done, cell):
 def test_one_measure(done):
     done.append("workflow/tokentrail/measure/residual.py", "\n# edited\n")
     assert done.plan() == jobs_for({"residual"})
+
+
+def test_how_edits_are_applied(done):
+    done.append("workflow/tokentrail/intervene/edits.py", "\n# edited\n")
+    assert done.plan() == jobs_for({"ablations", "patching", "filler_sweep", "sink"})
 
 
 def test_one_script(done):

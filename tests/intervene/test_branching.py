@@ -1,0 +1,194 @@
+"""The branching batch says what each variant says when it runs alone in a plain pass, whatever the variants are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokentrail.errors import ConfigError, InterventionError
+from tokentrail.forward import spec as specs
+from tokentrail.forward.frame import forward, last, unembed
+from tokentrail.forward.taps import Record
+from tokentrail.intervene import branching
+from tokentrail.intervene.branching import AloneTap, run
+from tokentrail.intervene.interventions import Intervention, Operation, Variant
+from tokentrail.intervene.plan import blocks, bytes_per_row
+
+MODELS = ["gpt2", "llama", "qwen3", "granite-nope", "granite-two-groups"]
+PLENTY = 1 << 30
+TOKENS = 9
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request, pair):
+    return pair(request.param).ours()
+
+
+@pytest.fixture(scope="module")
+def ids(model):
+    return torch.randint(0, model.spec.vocabulary, (1, TOKENS), generator=torch.Generator().manual_seed(5))
+
+
+@pytest.fixture(scope="module")
+def other_run(model):
+    """Every editable site of a pass over another prompt of the same length."""
+    other = torch.randint(0, model.spec.vocabulary, (1, TOKENS), generator=torch.Generator().manual_seed(6))
+    record = Record("resid_pre", "mixer_out", "ffn_out", "z", "ssm_y", keep=lambda x: x[0])
+    with torch.inference_mode():
+        forward(model, other, tap=record)
+    return record.seen
+
+
+def alone(model, ids, variant):
+    with torch.inference_mode():
+        return forward(model, ids, tap=AloneTap(variant), read=last(ids))[0, 0]
+
+
+@st.composite
+def interventions(draw, spec, values):
+    layer = draw(st.integers(0, len(spec.layers) - 1))
+    mixer = spec.layers[layer].mixer
+    sites = ["resid_pre", "mixer_out", "ffn_out", "z", "pattern"]
+    site = draw(st.sampled_from([*sites, "ssm_y"] if isinstance(mixer, specs.Mamba2) else sites))
+    positions = draw(st.none() | st.lists(st.integers(0, TOKENS - 1), min_size=1, max_size=3, unique=True).map(tuple))
+    heads = None
+    if site in ("z", "ssm_y", "pattern"):
+        heads = draw(
+            st.none() | st.lists(st.integers(0, mixer.heads - 1), min_size=1, max_size=3, unique=True).map(tuple)
+        )
+    if site == "pattern":
+        kind = draw(st.sampled_from(["zero", "scale", "drop_value", "mask", "renormalise"]))
+        if isinstance(mixer, specs.Mamba2) and kind in ("mask", "renormalise"):
+            kind = "zero"  # its rows do not sum to 1
+        positions = positions or (0,)
+    else:
+        kind = draw(st.sampled_from(["zero", "scale", "replace"]))
+    factor = draw(st.sampled_from([0.5, 2.0, -1.0]))
+    return Intervention(site, (layer,), Operation(kind, factor, values), heads, positions)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_rows_of_a_batch_equal_passes_alone(model, ids, other_run, data):
+    one = interventions(model.spec, other_run)
+    variants = [
+        Variant(f"v{i}", tuple(edits))
+        for i, edits in enumerate(data.draw(st.lists(st.lists(one, min_size=1, max_size=3), min_size=1, max_size=6)))
+    ]
+    branched = run(model, ids, variants, PLENTY)
+    assert branched.applied == [variant.planned for variant in variants]
+    for variant, logits in zip(variants, branched.logits, strict=True):
+        assert (logits - alone(model, ids, variant)).abs().max() < 1e-4
+
+
+def zero(site, *layers, **where):
+    return Intervention(site, layers, Operation("zero"), **where)
+
+
+def every_mixer(model):
+    return [Variant(f"m{i}", (zero("mixer_out", i),)) for i in range(len(model.spec.layers))]
+
+
+def test_an_edit_really_edits(model, ids):
+    """A tap written here, not the library's, zeroes one mixer: the row must say the same."""
+    from tokentrail.forward.taps import Tap
+
+    class ByHand(Tap):
+        def __call__(self, site, layer, tensor):
+            return torch.zeros_like(tensor) if (site, layer) == ("mixer_out", 1) else tensor
+
+    branched = run(model, ids, every_mixer(model), PLENTY)
+    with torch.inference_mode():
+        expected = forward(model, ids, tap=ByHand(), read=last(ids))[0, 0]
+    assert (branched.logits[1] - expected).abs().max() < 1e-5
+    assert (branched.logits[1] - branched.clean).abs().max() > 1e-3
+
+
+def test_zeroing_everything_leaves_the_embedding(model, ids):
+    layers = range(len(model.spec.layers))
+    nothing = Variant("nothing", (zero("mixer_out", *layers), zero("ffn_out", *layers)))
+    record = Record("embed")
+    with torch.inference_mode():
+        forward(model, ids, tap=record)
+        expected = unembed(model, record.seen["embed", -1][:, -1:])[0, 0]
+    assert (run(model, ids, [nothing], PLENTY).logits[0] - expected).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("site", ["resid_pre", "mixer_out", "ffn_out", "z"])
+def test_putting_a_run_into_itself_changes_nothing(model, ids, site):
+    record = Record(site, keep=lambda x: x[0])
+    with torch.inference_mode():
+        forward(model, ids, tap=record)
+    replace = Operation("replace", values=record.seen)
+    variants = [
+        Variant(f"{layer}.{p}", (Intervention(site, (layer,), replace, positions=(p,)),))
+        for layer in range(len(model.spec.layers))
+        for p in range(TOKENS)
+    ]
+    branched = run(model, ids, variants, PLENTY)
+    assert (branched.logits - branched.clean).abs().max() < 1e-5
+
+
+def test_single_heads_under_grouped_queries_are_the_right_ones(pair):
+    """Zeroing head h is the same as deleting its columns of the output projection."""
+    model = pair("llama").ours()
+    ids = torch.arange(TOKENS)[None]
+    layer, mixer = 1, model.spec.layers[1].mixer
+    weight = model.layers[layer].mixer.out.weight
+    variants = [Variant(f"h{h}", (zero("z", layer, heads=(h,)),)) for h in range(mixer.heads)]
+    rows = run(model, ids, variants, PLENTY).logits
+    for h, logits in enumerate(rows):
+        kept = weight.clone()
+        columns = slice(h * mixer.head_dim, (h + 1) * mixer.head_dim)
+        with torch.inference_mode():
+            weight[:, columns] = 0
+            expected = forward(model, ids, read=last(ids))[0, 0]
+            weight.copy_(kept)
+        assert (logits - expected).abs().max() < 1e-5
+
+
+def test_small_memory_makes_blocks_that_say_the_same(model, ids):
+    variants = every_mixer(model) + [Variant(f"f{i}", (zero("ffn_out", i),)) for i in range(len(model.spec.layers))]
+    row = bytes_per_row(model.spec, TOKENS, pattern=False, itemsize=4)
+    whole = run(model, ids, variants, PLENTY)
+    for rows in (1, 2, 3):
+        assert all(len(block) <= rows for block in blocks(variants, model.spec, TOKENS, rows * row))
+        assert (run(model, ids, variants, rows * row).logits - whole.logits).abs().max() < 1e-5
+
+
+def test_no_room_for_one_row_is_refused(model, ids):
+    with pytest.raises(ConfigError, match="memory_mb is 0, but one row"):
+        run(model, ids, every_mixer(model), 100)
+
+
+def test_every_variant_stands_in_exactly_one_block(model):
+    variants = every_mixer(model) * 3
+    flat = [
+        i
+        for block in blocks(variants, model.spec, TOKENS, 5 * bytes_per_row(model.spec, TOKENS, False, 4))
+        for i in block
+    ]
+    assert sorted(flat) == list(range(len(variants)))
+
+
+def test_an_edit_that_is_not_applied_is_an_error(model, ids, monkeypatch):
+    class Forgetful(branching.BranchTap):
+        def __call__(self, site, layer, tensor):
+            self.edits.pop(("mixer_out", 1), None)
+            return super().__call__(site, layer, tensor)
+
+    monkeypatch.setattr(branching, "BranchTap", Forgetful)
+    with pytest.raises(InterventionError, match="variant m1 planned 1 edits, but 0 were applied"):
+        run(model, ids, every_mixer(model), PLENTY)
+
+
+def test_a_batch_that_differs_from_passes_alone_is_an_error(model, ids, monkeypatch):
+    class Wrong(branching.BranchTap):
+        def __call__(self, site, layer, tensor):
+            tensor = super().__call__(site, layer, tensor)
+            return tensor * 1.5 if site == "ffn_out" else tensor
+
+    monkeypatch.setattr(branching, "BranchTap", Wrong)
+    with pytest.raises(InterventionError, match="run alone differs"):
+        run(model, ids, every_mixer(model), PLENTY)
