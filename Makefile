@@ -36,6 +36,7 @@ format: .venv/test.stamp
 
 bench: .venv/bench.stamp
 	$(IN_VENV) python benchmarks/forward.py
+	$(IN_VENV) python benchmarks/interventions.py
 
 clean:
 	rm -rf .venv .snakemake .pytest_cache .ruff_cache .hypothesis

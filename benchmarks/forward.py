@@ -19,50 +19,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from math import prod
 from pathlib import Path
 
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from limits import interleaved, matrix_peak, read_bandwidth  # noqa: E402
-from tokentrail.forward.assemble import shapes  # noqa: E402
+from models import PUBLISHED, SHAPES, checkpoint_of, parameter_bytes, random_ids  # noqa: E402
 from tokentrail.forward.cache import new_cache  # noqa: E402
 from tokentrail.forward.frame import Model, forward, last  # noqa: E402
 from tokentrail.weights.checkpoint import Checkpoint  # noqa: E402
 from tokentrail.weights.load import load_model  # noqa: E402
 
-SHAPES = ("smollm2", "gpt2", "qwen3-0.6b", "granite-4.0-h-350m")
-PUBLISHED = SHAPES[1:]
 LENGTHS = (18, 105, 366, 1410)  # the published prompt with 0, 1, 4 and 16 fillers
 DECODE_CONTEXTS = (64, 1000)
 STEPS = 8  # decode steps in one measurement
-
-
-def checkpoint_of(shape: str, folder: Path):
-    """A checkpoint and its reference model; random weights for the published shapes."""
-    if shape == "smollm2":
-        from tokentrail import config
-        from tokentrail.measure.reference import open_reference
-        from tokentrail.weights.checkpoint import open_checkpoint
-        from tokentrail.weights.fetch import fetch
-
-        chosen = config.load(ROOT / "config/config.yaml")
-        name = next(iter(chosen.models))
-        asked = config.settings(chosen, "weights", name)
-        checkpoint = open_checkpoint(fetch(name, asked["source"], asked["license"], ROOT / asked["lock_file"]))
-        return checkpoint, open_reference(checkpoint)
-    from random_models import FULL_SHAPES, build
-
-    pair = build(FULL_SHAPES[shape], folder)
-    return pair.checkpoint, pair.reference
-
-
-def random_ids(model: Model, tokens: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(tokens)
-    return torch.randint(0, model.spec.vocabulary, (1, tokens), generator=generator)
 
 
 def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds: int) -> str:
@@ -117,10 +90,6 @@ def decode_ratio(model: Model, reference: torch.nn.Module, context: int, rounds:
 def verdict(found: dict[str, float]) -> str:
     eager, sdpa = (found[name] / found["ours"] for name in ("eager", "sdpa"))
     return f"ratio {min(eager, sdpa):5.2f}   (eager {eager:.2f}, sdpa {sdpa:.2f})"
-
-
-def parameter_bytes(model: Model) -> int:
-    return 4 * sum(prod(shape) for shape in shapes(model.spec).values())
 
 
 @torch.inference_mode()

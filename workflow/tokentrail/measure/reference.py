@@ -68,8 +68,7 @@ FFN_NORMS = ("post_attention_layernorm", "ln_2")
 
 def reference_sites(model: nn.Module, ids: Tensor, see: Callable[[str, int, Tensor], None]) -> None:
     """Run the reference and show `see(site, layer, tensor)` what it computes, with the names of our sites."""
-    body = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
-    layers = body.layers if hasattr(body, "layers") else body.h
+    body, layers = model.get_decoder(), layers_of(model)
     final_norm = body.norm if hasattr(body, "norm") else body.ln_f
     hooks = [final_norm.register_forward_hook(shown("final_norm", len(layers), see))]
     for i, layer in enumerate(layers):
@@ -87,6 +86,12 @@ def reference_sites(model: nn.Module, ids: Tensor, see: Callable[[str, int, Tens
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def layers_of(model: nn.Module) -> nn.ModuleList:
+    """The layers of a transformers model."""
+    body = model.get_decoder()
+    return body.layers if hasattr(body, "layers") else body.h
 
 
 def part_of(layer: nn.Module, names: tuple[str, ...]) -> nn.Module:
