@@ -61,6 +61,29 @@ def test_mistakes_are_one_sentence_that_names_the_key(change, words):
     assert words in one_sentence(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ({"ablations": {"references": ["nobody"]}}, "stages.ablations.references names 'nobody'"),
+        ({"ablations": {"resample_from": {"p": "nobody"}}}, "stages.ablations.resample_from names 'nobody'"),
+        ({"ablations": {"operations": ["resample"]}}, "resample_from does not say from which prompt 'p'"),
+        ({"ablations": {"operations": ["erase"]}}, "stages.ablations.operations.0"),
+        ({"patching": {"pairs": [{"prompt": "p", "source": "nobody"}]}}, "stages.patching.pairs names 'nobody'"),
+        ({"patching": {"sites": ["logits"]}}, "stages.patching.sites.0"),
+        ({"filler": {"fillers": {"f": "x"}}}, "stages.filler: fillers need a head, a tail and a target"),
+        (
+            {"filler": {"fillers": {"f": "x"}, "head": "Ann came.", "tail": "I saw", "target": " Bob"}},
+            "the target ' Bob' does not stand in the head",
+        ),
+        ({"filler": {"repeats": [-1]}}, "stages.filler.repeats.0 is -1"),
+    ],
+)
+def test_mistakes_in_the_interventions_are_named(stages, words):
+    with pytest.raises(ConfigError) as caught:
+        config.parse(changed(lambda c: c["stages"].update(stages)))
+    assert words in one_sentence(caught.value)
+
+
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
     for stage in [*tables.TABLES, "parity_gate", "charts", "report"]:

@@ -26,6 +26,9 @@ HOSTILE = (
 )
 PROMPTS = ("alice", "capital", "odd")
 DEPTHS = {"alpha": 6, "beta": 4, "gamma": 6, "delta": 5}
+# Attention only, attention and Mamba2, attention only with few positions, and Mamba2 only.
+ATTENTION_LAYERS = {"alpha": set(range(6)), "beta": {2}, "gamma": set(range(6)), "delta": set()}
+ATTENTION_HEADS, MAMBA2_HEADS = 2, 3
 
 
 def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, Any]:
@@ -49,9 +52,14 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
     """All tables, for the first `models` models; each is checked against its schema."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for index, model in enumerate(list(DEPTHS)[:models]):
-        for table, made in of_model(index, DEPTHS[model], prompts).items():
+        made_of_model = of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts)
+        for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
-    return {table: TABLES[table].validate(pl.DataFrame(made), cast=True) for table, made in rows.items()}
+    return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
+
+
+def frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else TABLES[table].create_empty()
 
 
 def empty() -> dict[str, pl.DataFrame]:
@@ -144,3 +152,131 @@ def of_model(index: int, depth: int, prompts: tuple[str, ...]) -> dict[str, list
 def lens_rank(number: int, layer: int, depth: int) -> int:
     """The first prompt's target leads at the end, the last prompt's never does."""
     return (0 if layer >= depth - 2 else 1000 // (layer + 1)) if number == 0 else 5000
+
+
+def of_parts(model: str, prompts: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+    """The tables of the interventions, on the first prompt, whose tokens are HOSTILE."""
+    prompt, other = prompts[0], prompts[-1]
+    depth, attention = DEPTHS[model], ATTENTION_LAYERS[model]
+    layers = [(layer, "attention" if layer in attention else "mamba2") for layer in range(depth)]
+    heads = [
+        (layer, mixer, head)
+        for layer, mixer in layers
+        for head in range(ATTENTION_HEADS if mixer == "attention" else MAMBA2_HEADS)
+    ]
+    length = len(HOSTILE)
+    weights = [
+        {"prompt": prompt, "layer": layer, "mixer": mixer, "head": head, "query_position": q, "key_position": k}
+        | {"weight": (0.7 if k == 0 else 0.3 / q) if mixer == "attention" and q else 0.1 - 0.02 * k}
+        for layer, mixer, head in heads
+        for q in range(length)
+        for k in range(q + 1)
+    ]
+    return {
+        "ablations": ablations(prompt, layers, heads),
+        "filler_sweep": [
+            {"filler": f"town {HOSTILE[0]}", "repeats": n, "tokens": 18 + 90 * n, "distance": 13 + 90 * n}
+            | {"variant": variant, "status": "exceeds_positions" if beyond else "ok"}
+            | {"target_probability": None if beyond else p, "target_rank": None if beyond else int(p < 0.3)}
+            | {"top1_token": None if beyond else HOSTILE[n], "top1_probability": None if beyond else 0.5}
+            for n in (0, 1, 4)
+            for variant, p in (
+                ("as_trained", 0.8 - 0.1 * n),
+                ("attention_off", 0.8 if n == 0 and not attention else 0.2),
+            )
+            for beyond in [model == "gamma" and n == 4]
+        ],
+        "long_range": [
+            {"filler": filler, "repeats": n, "tokens": 18 + 90 * n, "distance": 13 + 90 * n, "layer": layer}
+            | {"mixer": mixer, "head": head, "attention_to_name": 0.3 / (n + 1) if mixer == "attention" else None}
+            | {"state_retention": None if mixer == "attention" else 0.9 ** (90 * n * (head + 1))}
+            for filler in (f"town {HOSTILE[0]}", "people")
+            for n in (0, 1, 4)
+            for layer, mixer, head in heads
+        ],
+        "patching": [
+            {"prompt": prompt, "source_prompt": other, "site": site, "mixer": mixer, "layer": layer}
+            | {"position": position, "token": HOSTILE[position], "recovered": 1.3 if position == 2 else -0.04}
+            for site in ("resid_pre", "mixer_out", "ffn_out", "ssm_state")
+            for layer, mixer in layers
+            for position in range(2, length)
+            if site != "ssm_state" or mixer == "mamba2"
+        ],
+        "attribution": attribution(prompt, layers, heads),
+        "mixing": weights,
+        "attention": [
+            {"prompt": prompt, "layer": layer, "head": head, "argmax_position": head, "argmax_token": HOSTILE[head]}
+            | {"argmax_weight": 0.7, "entropy_bits": 1.0, "weight_on_first": 0.7}
+            for layer, mixer, head in heads
+            if mixer == "attention"
+        ],
+        "sink": [
+            {"prompt": name, "intervention": intervention, "layer": layer, "weight_on_first": 0.1 + 0.1 * layer}
+            | {"kl": kl, "target_probability": 0.5}
+            for name in prompts
+            for intervention, kl in SINK_KL.items()
+            for layer in sorted(attention)
+        ],
+    }
+
+
+SINK_KL = {"none": 0.0, "mask": 2.0, "drop_value": 0.4, "renormalise": 3.0, "replace_token": 0.02}
+
+
+def ablations(prompt: str, layers: list, heads: list) -> list[dict[str, Any]]:
+    """Layer 0 matters when it is set to zero, everything else does not; whole kinds of layers do."""
+
+    def row(component, mixer, changed, head, operation, p):
+        return {
+            "prompt": prompt,
+            "component": component,
+            "mixer": mixer,
+            "layers": ", ".join(map(str, changed)),
+            "heads": head,
+            "operation": operation,
+            "target_probability": p,
+            "target_rank": 0 if p > 0.1 else 40,
+            "top1_token": " Alice" if p > 0.1 else HOSTILE[0],
+            "top1_probability": 0.6,
+            "kl": 0.1,
+            "planned_edits": len(changed),
+            "applied_edits": len(changed),
+        }
+
+    rows = [row("clean", "", [], "", "none", 0.8)]
+    for operation in ("zero", "mean", "resample"):
+        hard = operation == "zero"
+        rows += [row("mixer", mixer, [i], "", operation, 0.01 if hard and i == 0 else 0.7) for i, mixer in layers]
+        rows += [row("ffn", "", [i], "", operation, 0.75 - 0.01 * i) for i, _ in layers]
+        rows += [row("head", mixer, [i], str(h), operation, 0.9 if h else 0.6 if i else 0.05) for i, mixer, h in heads]
+        for kind in ("attention", "mamba2"):
+            of_kind = [i for i, mixer in layers if mixer == kind]
+            if of_kind:
+                rows.append(row(f"all {kind}", kind, of_kind, "", operation, 0.002))
+        mamba2 = [i for i, mixer in layers if mixer == "mamba2"]
+        rows += [
+            row(f"mamba2 from layer {start}", "mamba2", mamba2[place:], "", operation, 0.002 if place < 1 else 0.5)
+            for place, start in enumerate(mamba2)
+        ]
+    return rows
+
+
+def attribution(prompt: str, layers: list, heads: list) -> list[dict[str, Any]]:
+    def row(layer, site, head, mixer, target, rival):
+        return {
+            "prompt": prompt,
+            "layer": layer,
+            "site": site,
+            "head": head,
+            "mixer": mixer,
+            "target_token": " Alice",
+            "rival_token": HOSTILE[0],
+            "target_logit_contribution": target,
+            "rival_logit_contribution": rival,
+        }
+
+    return [
+        row(0, "embed", None, "", 0.5, 1.0),
+        *(row(layer, "z", head, mixer, 1.0 + 0.1 * layer + head, 0.5) for layer, mixer, head in heads),
+        *(row(layer, "ffn_out", None, "", 0.5, 1.5) for layer, _ in layers),
+    ]

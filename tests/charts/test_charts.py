@@ -47,7 +47,9 @@ def texts(value) -> list[str]:
 
 
 def test_the_charts_that_the_report_shows_are_there():
-    assert {"name_swaps", "name_swaps_broad", "lens", "residual", "parity", "next_token", "census"} <= set(CHARTS)
+    trace = {"name_swaps", "name_swaps_broad", "lens", "residual", "parity", "next_token", "census"}
+    parts = {"ablations", "heads", "filler_sweep", "long_range", "mixing", "patching", "attribution", "sink"}
+    assert trace | parts <= set(CHARTS)
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -102,7 +104,7 @@ class Scripts(HTMLParser):
         self.handlers += [key for key, _ in attributes if key.startswith("on")]
 
 
-@pytest.mark.parametrize("name", ["next_token", "name_swaps", "lens"])
+@pytest.mark.parametrize("name", CHARTS)
 def test_hostile_text_adds_no_tag_to_the_page(name):
     page = save.page(spec_of(name, 4))
     parser = Scripts()
@@ -113,7 +115,7 @@ def test_hostile_text_adds_no_tag_to_the_page(name):
     assert not set("<>&") & set(embedded)
 
 
-@pytest.mark.parametrize("name", ["next_token", "name_swaps", "lens"])
+@pytest.mark.parametrize("name", ["next_token", "name_swaps", "lens", "ablations", "heads", "patching", "mixing"])
 def test_hostile_text_is_data_and_never_an_expression(name):
     spec = spec_of(name, 4)
     data = spec.pop("datasets", {})

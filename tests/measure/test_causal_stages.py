@@ -247,6 +247,19 @@ def test_unrolled_mixing_times_the_inputs_gives_what_the_heads_write(loaded, sta
             assert (weights @ u + skip - record.seen["ssm_y", i][0].transpose(0, 1)).abs().max() < 1e-4
 
 
+def test_a_replaced_first_token_is_replaced_under_every_bos_policy(loaded, stage_settings):
+    """With a BOS token in place 0 it is BOS that goes, and never BOS that comes."""
+    from dataclasses import replace
+
+    import tiny_tokenizer
+    from tokentrail.weights.tokenizer import Tokenizer
+
+    with_bos = replace(loaded, tokenizer=Tokenizer(tiny_tokenizer.train(bos=True), "tokenizer", "tiny"))
+    assert with_bos.tokenizer.encode("Carol")[0] == 0
+    frame = sink.measure(with_bos, stage_settings["sink"])
+    assert (frame.filter(intervention="replace_token")["kl"] > 1e-6).all()
+
+
 def test_the_sink_is_measured_before_it_is_edited(loaded, stage_settings):
     frame = sink.measure(loaded, stage_settings["sink"])
     clean = frame.filter(intervention="none")

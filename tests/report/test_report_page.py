@@ -68,7 +68,7 @@ def test_the_page_holds_every_section_and_nothing_from_outside(models, drawings)
     assert len(ids) == len(set(ids))
     assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
     assert not [key for _, attributes in page.tags for key in attributes if key.startswith("on")]
-    assert page.text.count("It does not show ") == 8
+    assert page.text.count("It does not show ") == 16
     assert "The chart census has not been drawn" in page.text
 
 
@@ -100,6 +100,8 @@ def test_empty_tables_are_told(tmp_path):
     assert "No swap set is configured" in page.text
     assert "Nothing was measured on this model." in page.text
     assert "has not been drawn" in page.text
+    for said in ("No prompt was ablated", "No filler is configured", "No pair of prompts is configured"):
+        assert said in page.text
 
 
 def test_no_prompts_at_all(tmp_path):

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from tokentrail.report import sentences
+from tokentrail.report import sentences, words
 
 
 def plain(markup) -> str:
@@ -221,8 +221,8 @@ def test_growth():
 
 
 def test_words():
-    assert sentences.counted(1, "prompt") == "1\u00a0prompt"
-    assert sentences.counted(1410, "token") == "1,410\u00a0tokens"
-    assert sentences.in_words(1) == "One" and sentences.in_words(12) == "12"
-    assert sentences.listed(["a"]) == "a" and sentences.listed(["a", "b", "c"]) == "a, b and c"
-    assert sentences.power(0.0) == "0"
+    assert words.counted(1, "prompt") == "1\u00a0prompt"
+    assert words.counted(1410, "token") == "1,410\u00a0tokens"
+    assert words.in_words(1) == "One" and words.in_words(12) == "12"
+    assert words.listed(["a"]) == "a" and words.listed(["a", "b", "c"]) == "a, b and c"
+    assert words.power(0.0) == "0"

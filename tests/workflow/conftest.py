@@ -27,6 +27,7 @@ CONFIG: dict[str, Any] = {
     "prompts": {
         "king": {"text": "The king gave the crown to the", "target": " queen"},
         "capital": {"text": "The capital of the country is the", "target": " city"},
+        "short": {"text": "The city is the", "target": " capital"},
     },
     "stages": {
         "next_token": {"top_k": 5},
@@ -45,7 +46,7 @@ CONFIG: dict[str, Any] = {
         "mixing": {"prompts": ["king"]},
         "attention": {"prompts": ["king"]},
         "sink": {"prompts": ["king"]},
-        # The tiny tokenizer makes seven tokens of either prompt.
+        # The tiny tokenizer makes seven tokens of king and of capital, and four of short.
         "ablations": {"prompts": ["king"], "resample_from": {"king": "capital"}},
         "patching": {"pairs": [{"prompt": "king", "source": "capital"}]},
         "filler": {

@@ -131,7 +131,6 @@ def test_prompts_of_unequal_length(done):
     """Values of another prompt can only stand in the places of this one if there are as many."""
 
     def change(config):
-        config["prompts"]["short"] = {"text": "The city is the", "target": " capital"}
         config["stages"]["ablations"]["resample_from"] = {"king": "short"}
         config["stages"]["patching"]["pairs"] = [{"prompt": "king", "source": "short"}]
 
@@ -159,6 +158,6 @@ def test_memory_too_small_for_one_row(done):
     command = [sys.executable, "scripts/ablations.py", "--model", "alpha", "--output", "by_hand.parquet"]
     result = subprocess.run(command, cwd=done.path, env=environment, capture_output=True, text=True)
     assert result.returncode == 1
-    assert "ablations of alpha: memory_mb is 16, but one row of 6001 tokens needs" in result.stderr
+    assert "ablations of alpha: memory_mb is 16, but one row of 6002 tokens needs" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (done.path / "by_hand.parquet").exists()

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.slow
 MODELS = ("alpha", "beta")
 ROOT = Path(__file__).resolve().parents[2]
 ON_KING = {"lens", "attribution", "mixing", "attention", "sink"}
-ON_BOTH_PROMPTS = {"next_token", "distribution", "residual", "ablations", "patching"}
+ON_CAPITAL_TOO = {"next_token", "distribution", "residual", "ablations", "patching"}
 FROM_FILLERS = {"filler_sweep", "long_range"}
-FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_BOTH_PROMPTS | ON_KING
-GATED = ON_BOTH_PROMPTS | ON_KING | FROM_FILLERS | {"name_swaps"}
+FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_CAPITAL_TOO | ON_KING
+GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps"}
 ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
 
 
@@ -55,7 +55,7 @@ def test_one_name(done):
 
 def test_text_of_one_prompt(done):
     done.configure(lambda c: c["prompts"]["capital"].update(text="The city of the king is the"))
-    assert done.plan() == jobs_for(FROM_PROMPTS - ON_KING), "the others run on the other prompt, or on none"
+    assert done.plan() == jobs_for(FROM_PROMPTS - ON_KING), "the others run on another prompt, or on none"
 
 
 def test_a_prompt_and_a_name_at_once(done):

@@ -34,7 +34,21 @@ MODELS = list(CONFIG.models)
 
 # Stages that only read the weights, those that wait for the gate, and those made from another table.
 UNGATED = ["weights", "cells", "census", "tokens", "parity", "parity_layers"]
-GATED = ["next_token", "distribution", "name_swaps", "lens", "residual"]
+GATED = [
+    "next_token",
+    "distribution",
+    "name_swaps",
+    "lens",
+    "residual",
+    "attribution",
+    "mixing",
+    "attention",
+    "ablations",
+    "patching",
+    "filler_sweep",
+    "long_range",
+    "sink",
+]
 DERIVED = ["name_swaps_summary"]
 
 # A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:

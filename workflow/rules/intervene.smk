@@ -28,3 +28,71 @@ rule name_swaps_summary:
         job=job("name_swaps_summary"),
     script:
         "../../scripts/name_swaps_summary.py"
+
+
+rule ablations:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+        admitted=f"{RESULTS}/admitted/{{model}}/ablations.txt",
+    output:
+        f"{RESULTS}/{{model}}/ablations.parquet",
+    log:
+        f"{LOGS}/{{model}}/ablations.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("ablations"),
+    script:
+        "../../scripts/ablations.py"
+
+
+rule filler_sweep:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+        admitted=f"{RESULTS}/admitted/{{model}}/filler_sweep.txt",
+    output:
+        f"{RESULTS}/{{model}}/filler_sweep.parquet",
+    log:
+        f"{LOGS}/{{model}}/filler_sweep.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("filler_sweep"),
+    script:
+        "../../scripts/filler_sweep.py"
+
+
+rule patching:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+        admitted=f"{RESULTS}/admitted/{{model}}/patching.txt",
+    output:
+        f"{RESULTS}/{{model}}/patching.parquet",
+    log:
+        f"{LOGS}/{{model}}/patching.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("patching"),
+    script:
+        "../../scripts/patching.py"
+
+
+rule sink:
+    input:
+        weights=f"{RESULTS}/{{model}}/weights.parquet",
+        admitted=f"{RESULTS}/admitted/{{model}}/sink.txt",
+    output:
+        f"{RESULTS}/{{model}}/sink.parquet",
+    log:
+        f"{LOGS}/{{model}}/sink.log",
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    params:
+        job=job("sink"),
+    script:
+        "../../scripts/sink.py"

@@ -277,6 +277,13 @@ class Config(Section):
             for prompt in names:
                 if prompt not in self.prompts:
                     raise ValueError(f"stages.{key} names {prompt!r}, which is not under `prompts`")
+        if "operations" in ablations.model_fields_set and "resample" in ablations.operations:
+            for prompt in ablations.prompts or self.prompts:
+                if prompt not in ablations.resample_from:
+                    raise ValueError(
+                        f"stages.ablations.operations asks to resample, but stages.ablations.resample_from does not "
+                        f"say from which prompt {prompt!r} takes its values"
+                    )
         return self
 
 

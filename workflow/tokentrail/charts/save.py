@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tokentrail.tables import atomic_path
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 PNG_SCALE = 2
+GRADIENT = re.compile(r'(?<=[#"])gradient_\d+(?=[")])')
 
 # Expressions are interpreted (`ast`), not compiled, so the page runs no code made from text; and it may fetch nothing.
 PAGE = """<!doctype html>
@@ -72,7 +74,10 @@ def encode(spec: dict[str, Any], svg: Callable[[], str], suffix: str) -> bytes:
 
 
 def encode_svg(spec: dict[str, Any]) -> str:
-    return vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    """The drawing. The renderer numbers gradients over all drawings of a process; here they start at 0 in each."""
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    numbers = {name: f"gradient_{place}" for place, name in enumerate(dict.fromkeys(GRADIENT.findall(svg)))}
+    return GRADIENT.sub(lambda found: numbers[found.group()], svg)
 
 
 def page(spec: dict[str, Any]) -> str:

@@ -14,6 +14,14 @@ FAMILIES = {
     "head": "output head",
 }
 """Families of tensors in the order in which they are shown, and their names in words."""
+MIXERS = {"attention": "attention", "mamba2": "Mamba2"}
+"""Kinds of mixer in the order in which they are shown, and their names in words."""
+OPERATIONS = {
+    "zero": "set to zero",
+    "mean": "mean over other prompts",
+    "resample": "taken from another prompt",
+}
+"""What is put in the place of a part that is switched off, and the words for it."""
 
 
 def ordered(frame: pl.DataFrame, column: str) -> list[str]:
@@ -42,3 +50,40 @@ def set_sizes(swaps: pl.DataFrame) -> dict[str, int]:
     """The number of names in each swap set."""
     counted = swaps.group_by("set", maintain_order=True).agg(pl.col("name").n_unique())
     return dict(counted.iter_rows())
+
+
+def first_prompt(frame: pl.DataFrame) -> pl.DataFrame:
+    """For each model, the rows of the first prompt that it has any of."""
+    return frame.filter(pl.col("prompt") == pl.col("prompt").first().over("model"))
+
+
+def layers_of(frame: pl.DataFrame, mixer: str) -> list[int]:
+    """The layers with a mixer of this kind, in order."""
+    return frame.filter(pl.col("mixer") == mixer)["layer"].unique().sort().to_list()
+
+
+def attributed(attribution: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what each adds to the logit of the target minus that of its rival."""
+    return attribution.with_columns(difference=pl.col("target_logit_contribution") - pl.col("rival_logit_contribution"))
+
+
+def target_positions(next_token: pl.DataFrame, tokens: pl.DataFrame) -> list[int]:
+    """Where the target stands in the text, before the last position."""
+    target = next_token.filter("is_target")["token_id"].to_list()
+    last = tokens["position"].max()
+    return tokens.filter(pl.col("token_id").is_in(target) & (pl.col("position") < last))["position"].to_list()
+
+
+def looking(rows: pl.DataFrame, targets: list[int]) -> pl.DataFrame:
+    """For each kind of mixer, the head whose last token puts the largest weight on the target: one row a kind."""
+    last = rows["query_position"].max()
+    keys = pl.col("key_position").is_in(targets) if targets else pl.col("key_position").is_between(1, last - 1)
+    sizes = (
+        rows.lazy()
+        .filter((pl.col("query_position") == last) & keys)
+        .group_by("mixer", "layer", "head")
+        .agg(pl.col("weight").abs().max())
+        .sort(pl.col("weight").neg(), "layer", "head")
+        .collect()
+    )
+    return sizes.unique("mixer", keep="first", maintain_order=True)

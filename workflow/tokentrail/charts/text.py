@@ -77,6 +77,11 @@ def size(x: float) -> str:
     return f"{x:#.3g}".rstrip(".")
 
 
+def signed(x: float) -> str:
+    """Two decimals and the sign, for contributions that add up: `+1.24`, `−0.08`."""
+    return f"{x:+.2f}".replace("-", "−")
+
+
 def whole(n: int) -> str:
     return f"{n:,}"
 

@@ -85,7 +85,7 @@ def panel_width(side_by_side: int, room: int = 46) -> int:
     return (WIDTH - room * (side_by_side - 1)) // side_by_side
 
 
-def heading(text: str, subtitle: str = "") -> alt.TitleParams:
+def heading(text: str, subtitle: str | list[str] = "") -> alt.TitleParams:
     return alt.TitleParams(text=text, subtitle=subtitle) if subtitle else alt.TitleParams(text=text)
 
 

@@ -14,10 +14,39 @@ from tokentrail.charts import text
 from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, last_position, ordered
 from tokentrail.provenance import constant
-from tokentrail.report import sentences, svg
+from tokentrail.report import sentences, svg, words
+from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
+SECTIONS = {
+    "tokens": "The text as tokens",
+    "parity": "Is the forward pass right?",
+    "next": "The next token",
+    "swaps": "Other names in the sentence",
+    "lens": "When the answer forms",
+    "residual": "How the stream grows",
+    "mixing": "Who takes from whom",
+    "attribution": "Which parts speak for the answer",
+    "ablations": "What if a part is switched off",
+    "distance": "How far away the name may be",
+    "patching": "Where the name is carried",
+    "sink": "What the first token is for",
+    "cells": "The models, cell by cell",
+    "census": "Where the parameters are",
+    "weights": "Where the weights come from",
+    "conventions": "How to read the numbers",
+}
+"""The sections in the order of the page, each a template, and their headings."""
+VIEWS = {
+    "mixing": mixing.view,
+    "attribution": attribution.view,
+    "ablations": ablations.view,
+    "distance": distance.view,
+    "patching": patching.view,
+    "sink": sink.view,
+}
+"""What the templates of these sections are made from."""
 
 
 def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str, Any]) -> str:
@@ -36,8 +65,9 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         "percent": text.percent,
         "whole": text.whole,
         "size": text.size,
-        "power": sentences.power,
-        "counted": sentences.counted,
+        "signed": text.signed,
+        "power": words.power,
+        "counted": words.counted,
     }
     page = environment.get_template("page.html")
     return page.render(
@@ -50,9 +80,17 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         swaps=swaps(tables, settings),
         weights=tables["weights"].to_dicts(),
         census=census(tables["census"]),
-        chip=sentences.chip,
-        in_words=sentences.in_words,
+        views={name: view(tables, settings) for name, view in VIEWS.items()},
+        sections=sections(settings),
+        chip=words.chip,
+        in_words=words.in_words,
     )
+
+
+def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
+    one = len(settings["models"]) == 1
+    headings = SECTIONS | ({"cells": "The model, cell by cell"} if one else {})
+    return [{"name": name, "title": title} for name, title in headings.items()]
 
 
 def figure(name: str, charts_dir: Path) -> dict[str, Any]:
@@ -85,6 +123,8 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         hits = sentences.hits(of(tables["next_token"], model=name))
         swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
         close = sentences.parity(parity)
+        without = ablations.story(of(tables["ablations"], model=name, prompt=first_prompt))
+        far = distance.story(of(tables["filler_sweep"], model=name))
         found.append(
             {
                 "name": name,
@@ -96,7 +136,17 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "tensors": counts.height,
                 "parameters": counts["counted_parameters"].sum(),
                 "stored_bytes": counts["stored_bytes"].sum(),
-                "story": list(filter(None, [Markup(" ").join(filter(None, [answer, lens, hits])), swapped, close])),
+                "story": list(
+                    filter(
+                        None,
+                        [
+                            Markup(" ").join(filter(None, [answer, lens, hits])),
+                            Markup(" ").join(filter(None, [without, far])),
+                            swapped,
+                            close,
+                        ],
+                    )
+                ),
                 "swaps": swapped,
                 "parity": close,
                 "agreement": sentences.agreement(parity),

@@ -6,55 +6,14 @@ escaped. A function that has nothing to speak of returns empty markup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.select import first_leading, full_depth, ordered
-from tokentrail.charts.text import percent, probability, scientific, size, visible, whole
-
-
-def chip(text: str) -> Markup:
-    """A token inside a sentence."""
-    return Markup('<bdi class="token">{}</bdi>').format(visible(text))
-
-
-def power(x: float) -> Markup:
-    """A small number in scientific notation, as 1.0 × 10⁻⁴."""
-    digits, mark, exponent = scientific(x).partition("e")
-    if not mark:
-        return Markup(digits)
-    return Markup("{}&nbsp;×&nbsp;10<sup>{}</sup>").format(digits, exponent.replace("-", "−"))
-
-
-def in_words(n: int) -> str:
-    """A small number as it opens a sentence: `One`, `Four`; digits from ten on."""
-    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-    return words[n] if n < len(words) else whole(n)
-
-
-def counted(n: int, singular: str, plural: str = "") -> str:
-    """`1 prompt`, `2 prompts`, `1,410 tokens`, with a space that does not break."""
-    return f"{whole(n)}\u00a0{singular if n == 1 else plural or singular + 's'}"
-
-
-def listed(items: Sequence[Any]) -> Markup:
-    """`a`, `a and b`, `a, b and c`."""
-    head, tail = items[:-1], items[-1:]
-    if not head:
-        return Markup("").join(tail)
-    return Markup(", ").join(head) + Markup(" and ") + Markup("").join(tail)
-
-
-def with_probability(p: float) -> str:
-    """`with probability 0.815`, or in words where three decimals do not reach."""
-    if 0 < p < 0.001:
-        return "with a probability below 0.001"
-    if 0.9995 < p < 1:
-        return "with a probability above 0.999"
-    return f"with probability {probability(p)}"
+from tokentrail.charts.text import percent, probability, size, whole
+from tokentrail.report.words import chip, counted, listed, percent_of, power, tally, with_probability
 
 
 def answer(rows: pl.DataFrame) -> Markup:
@@ -130,20 +89,6 @@ def worst(rows: pl.DataFrame) -> str:
         return ""
     least = rates.sort("rate", maintain_order=True).row(0, named=True)
     return f"; least often in the sentence {least['template']}, {tally(least['firsts'], least['cases'])}"
-
-
-def tally(part: int, total: int) -> str:
-    """`in all 5 cases`, `in none of 5 cases`, `in 3 of 5 cases`."""
-    cases = "case" if total == 1 else "cases"
-    if total == 1:
-        return "in the one case" if part else "not in the one case"
-    if part == total:
-        return "in both cases" if total == 2 else f"in all {whole(total)} {cases}"
-    return f"in none of {whole(total)} {cases}" if part == 0 else f"in {whole(part)} of {whole(total)} {cases}"
-
-
-def percent_of(level: float) -> str:
-    return f"{100 * level:g}%"
 
 
 def lens_facts(rows: pl.DataFrame) -> dict[str, Any]:

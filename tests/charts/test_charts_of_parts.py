@@ -1,0 +1,120 @@
+"""The charts of the interventions: what they pick, what they mark, and what they say of what is not drawn."""
+
+import json
+
+import polars as pl
+import pytest
+import synthetic_tables as synthetic
+from test_charts import draw, spec_of
+from tokentrail.charts import maps, select
+from tokentrail.charts.filler_sweep import ticks
+from tokentrail.charts.long_range import shade
+from tokentrail.charts.patching import told_outside
+
+
+def titles(name: str, models: int, tables=None) -> str:
+    spec = draw(name, models, tables).to_dict() if tables else spec_of(name, models)
+
+    def found(value) -> list:
+        if isinstance(value, list):
+            return [text for part in value for text in found(part)]
+        if not isinstance(value, dict):
+            return []
+        own = [value["title"]] if isinstance(value.get("title"), dict) else []
+        return own + [text for part in value.values() for text in found(part)]
+
+    return json.dumps(found(spec), ensure_ascii=False)
+
+
+def test_a_hybrid_has_panels_that_others_lack():
+    assert "Left in the state" not in titles("long_range", 1)
+    assert "Left in the state" in titles("long_range", 2)
+    assert "The Mamba2 state" not in titles("patching", 1)
+    assert "The Mamba2 state" in titles("patching", 2)
+    assert "attention layers are shaded" not in titles("ablations", 1)
+    assert "attention layers are shaded" in titles("ablations", 2)
+    assert "from this layer on" in titles("ablations", 2)
+    assert "Mamba2 heads" in titles("heads", 2)
+
+
+def test_lengths_without_positions_are_named():
+    assert "has no positions for 378 tokens" in titles("filler_sweep", 4)
+    assert "has no positions" not in titles("filler_sweep", 2)
+
+
+def test_values_outside_the_shades_are_told():
+    assert "outside the shades" in titles("patching", 1)
+    rows = pl.DataFrame({"recovered": [0.2, 1.3, -1.7]})
+    assert told_outside(rows) == "2 squares lie outside the shades, at -1.70 to 1.30"
+    assert told_outside(rows.head(2)) == "1 square lies outside the shades, at 1.30"
+    assert told_outside(rows.head(1)) == ""
+
+
+def test_the_head_that_looks_at_the_target_most_is_picked():
+    def row(layer, head, key, weight, mixer="attention"):
+        return {
+            "layer": layer,
+            "head": head,
+            "mixer": mixer,
+            "query_position": 3,
+            "key_position": key,
+            "weight": weight,
+        }
+
+    rows = pl.DataFrame(
+        [
+            row(0, 0, 0, 0.9),
+            row(0, 0, 2, 0.05),
+            row(1, 1, 2, 0.4),
+            row(2, 0, 1, 0.8),
+            row(2, 1, 3, 0.95),
+            row(3, 0, 2, -0.7, "mamba2"),
+            row(3, 1, 2, 0.6, "mamba2"),
+        ]
+    )
+    at_target = {row["mixer"]: row for row in select.looking(rows, [2]).to_dicts()}
+    assert (at_target["attention"]["layer"], at_target["attention"]["head"]) == (1, 1)
+    assert (at_target["mamba2"]["head"], at_target["mamba2"]["weight"]) == (0, 0.7)
+    elsewhere = {row["mixer"]: row for row in select.looking(rows, []).to_dicts()}
+    assert (elsewhere["attention"]["layer"], elsewhere["attention"]["weight"]) == (2, 0.8)
+
+
+def test_the_target_is_found_in_the_text_and_not_at_its_end():
+    tokens = pl.DataFrame({"position": [0, 1, 2, 3], "token_id": [5, 7, 5, 7]})
+    target = pl.DataFrame({"token_id": [7, 9], "is_target": [True, False]})
+    assert select.target_positions(target, tokens) == [1]
+    assert select.target_positions(target.clear(), tokens) == []
+
+
+def test_the_first_prompt_is_each_models_own():
+    frame = pl.DataFrame({"model": ["a", "a", "b"], "prompt": ["p", "q", "q"]})
+    assert select.first_prompt(frame).rows() == [("a", "p"), ("b", "q")]
+
+
+@pytest.mark.parametrize(
+    ("distances", "shown"), [([13, 100, 361, 1405], [13, 100, 361, 1405]), ([13, 14, 1400], [13, 1400]), ([0], [0])]
+)
+def test_distances_too_close_to_be_read_have_one_label(distances, shown):
+    assert ticks(distances, distances[-1] / max(distances[0], 1)) == shown
+
+
+def test_far_is_lighter_than_near():
+    assert shade("#12336b", 0, 3) == "#12336b"
+    assert shade("#12336b", 0, 1) == "#12336b"
+    assert shade("#000000", 2, 3) == "#b8b8b8"
+
+
+def test_long_prompts_are_numbered_and_not_spelled():
+    tokens = pl.DataFrame({"position": range(100), "token": [" word"] * 100})
+    assert maps.shown_tokens(tokens)["shown"].to_list()[:2] == ["0", "5"]
+    assert maps.shown_tokens(tokens.head(3))["shown"].to_list() == ["·word"] * 3
+
+
+@pytest.mark.parametrize("name", ["ablations", "heads", "patching", "attribution", "mixing", "long_range"])
+def test_a_model_without_rows_is_left_out(name):
+    tables = synthetic.tables(2)
+    module_tables = {
+        table: frame.filter(pl.col("model") == "beta") if table not in ("tokens", "next_token") else frame
+        for table, frame in tables.items()
+    }
+    assert "Alpha" not in json.dumps(draw(name, 2, module_tables).to_dict()["vconcat"])

@@ -1,0 +1,289 @@
+"""Sentences on the interventions: all, none and some; exceptions told and counted; parts that a model lacks."""
+
+import polars as pl
+import pytest
+import synthetic_tables as synthetic
+from markupsafe import Markup
+from tokentrail.report import words
+from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
+
+ALICE = words.chip(" Alice")
+
+
+def plain(markup) -> str:
+    return Markup(markup).striptags().replace("\u00a0", " ")
+
+
+def ablated(*rows):
+    """component, mixer, layers, operation, probability, first token"""
+    return pl.DataFrame(
+        [
+            {"component": component, "mixer": mixer, "layers": layers, "heads": "", "operation": operation}
+            | {"target_probability": p, "target_rank": 0 if first == " Alice" else 9, "top1_token": first}
+            | {"planned_edits": 1 if component in ("mixer", "ffn") else 12}
+            for component, mixer, layers, operation, p, first in rows
+        ]
+    )
+
+
+def mixers(*firsts, operation="zero"):
+    return ablated(*(("mixer", "attention", str(i), operation, 0.9 - i / 100, first) for i, first in enumerate(firsts)))
+
+
+@pytest.mark.parametrize(
+    ("firsts", "said"),
+    [
+        (
+            [" Alice"] * 3,
+            "With one attention layer at a time set to zero, ·Alice stays first in all 3 cases, with probability "
+            "0.880 or more (least in layer 2).",
+        ),
+        (
+            [" Web", " Alice", " Alice"],
+            "With one attention layer at a time set to zero, ·Alice stays first in 2 of 3 cases, with probability "
+            "0.880 or more (least in layer 2). The exception is layer 0, without which ·Web comes first and ·Alice "
+            "has probability 0.900.",
+        ),
+        (
+            [" Web", " a", " Alice"],
+            "With one attention layer at a time set to zero, ·Alice stays first in 1 of 3 cases, with probability "
+            "0.880 or more (least in layer 2). The exceptions are layer 0, without which ·Web comes first and ·Alice "
+            "has probability 0.900; and layer 1, without which ·a comes first and ·Alice has probability 0.890.",
+        ),
+        (
+            [" a", " b", " b", " c"],
+            "With one attention layer at a time set to zero, ·Alice stays first in none of 4 cases. It does not in "
+            "layers 0 to 3; there ·b comes first most often (2 of 4).",
+        ),
+    ],
+)
+def test_single_layers(firsts, said):
+    assert plain(ablations.singles(mixers(*firsts), "attention layer", ALICE)) == said
+
+
+def test_the_other_operations_follow_in_one_sentence():
+    rows = pl.concat(
+        [
+            mixers(" Alice", " Alice"),
+            mixers(" Alice", " Alice", operation="mean"),
+            mixers(" Alice", " Carol", operation="resample"),
+        ]
+    )
+    assert plain(ablations.singles(rows, "FFN", ALICE)).endswith(
+        "With the mean over other prompts in place, it does in both cases; with what another prompt puts there, in 1 "
+        "of 2 cases, not in layer 1, where ·Carol comes first."
+    )
+    assert ablations.singles(rows.clear(), "FFN", ALICE) == ""
+
+
+def test_whole_sets():
+    rows = ablated(
+        ("all attention", "attention", "0-11", "resample", 0.002, " Carol"),
+        ("all attention", "attention", "0-11", "zero", 0.988, " Alice"),
+    )
+    assert plain(ablations.whole_set(rows, "attention", ALICE)) == (
+        "All 12 attention layers off: set to zero, ·Alice stays first with probability 0.988; with what another prompt "
+        "puts there, ·Carol comes first (·Alice at 0.002)."
+    )
+    assert ablations.whole_set(rows.clear(), "attention", ALICE) == ""
+
+
+@pytest.mark.parametrize(
+    ("firsts", "said"),
+    [
+        ([" Alice", " Alice"], "However many of the last Mamba2 layers are set to zero, ·Alice stays first."),
+        ([" a", " a"], "With no more than the last Mamba2 layer set to zero, ·Alice already gives way to ·a."),
+        (
+            [" a", " Alice", " b", " Alice"],
+            "Set to zero from a layer to the end, the Mamba2 layers can go from layer 3 on (probability 0.500); from "
+            "layer 2 on, ·Alice gives way to ·b.",
+        ),
+    ],
+)
+def test_mamba2_from_a_layer_on(firsts, said):
+    rows = ablated(*((f"mamba2 from layer {i}", "mamba2", "", "zero", 0.5, first) for i, first in enumerate(firsts)))
+    assert plain(ablations.from_layer(rows, ALICE)) == said
+
+
+def test_the_story_of_ablations():
+    clean = ablated(("clean", "", "", "none", 0.8, " Alice"))
+    off = ablated(
+        ("all attention", "attention", "", "zero", 0.9, " Alice"),
+        ("all mamba2", "mamba2", "", "zero", 0.0, " *_"),
+    )
+    said = plain(ablations.story(pl.concat([clean, mixers(" Web", " Alice"), off])))
+    assert said == (
+        "It stays first without any single mixer but that of layer 0; with all attention off, it stays first too; with "
+        "all Mamba2 off, ·*_ comes first."
+    )
+    assert plain(ablations.story(pl.concat([clean, mixers(" Alice")]))) == "It stays first without any single mixer."
+    many = pl.concat([clean, mixers(" a", " b", " c", " d", " Alice")])
+    assert plain(ablations.story(many)) == "Without a single mixer it stays first in 1 of 5 cases."
+    assert ablations.story(mixers(" Alice")) == ""
+    wrong = ablated(("clean", "", "", "none", 0.1, " the"))
+    assert ablations.story(pl.concat([wrong, mixers(" Alice")])) == ""
+    assert "read what follows with care" in plain(ablations.unchanged(wrong, ALICE))
+
+
+def swept(*rows):
+    """variant, distance, probability, first token; probability None is a length without positions"""
+    return pl.DataFrame(
+        [
+            {"filler": "town", "repeats": 0, "tokens": distance + 5, "distance": distance, "variant": variant}
+            | {"target_probability": p, "target_rank": None if p is None else int(first != " Alice")}
+            | {"top1_token": first, "status": "exceeds_positions" if p is None else "ok"}
+            for variant, distance, p, first in rows
+        ]
+    )
+
+
+def test_the_distance_sentence():
+    rows = swept(
+        ("as_trained", 13, 0.8, " Alice"),
+        ("as_trained", 100, 0.3, " the"),
+        ("attention_off", 13, 0.0001, " a"),
+        ("attention_off", 100, 0.0002, " b"),
+    )
+    assert plain(distance.swept(rows)) == (
+        "As trained, the name is the first answer 13 tokens back (probability 0.800), but not 100 tokens back "
+        "(probability 0.300), where ·the comes first. With all attention off, it is so at none of these distances (13 "
+        "and 100 tokens back), with a probability below 0.001; ·a and ·b come first."
+    )
+    assert plain(distance.story(rows)) == (
+        "With unrelated text in between, the name is first 13 tokens back, not 100; with all attention off, at none of "
+        "the distances, not even 13 tokens back."
+    )
+
+
+def test_lengths_without_positions_are_told():
+    rows = swept(("as_trained", 13, 0.8, " Alice"), ("as_trained", 1405, None, None))
+    assert plain(distance.swept(rows)).endswith(
+        "(probability 0.800). The model has no positions for 1,410 tokens, so this length was not run."
+    )
+    assert plain(distance.story(rows)) == (
+        "With unrelated text in between, the name is first at all distances, up to 13 tokens back."
+    )
+    assert distance.story(rows.clear()) == "" and distance.swept(rows.clear()) == ""
+
+
+def reach(mixer, values):
+    attention = mixer == "attention"
+    return pl.DataFrame(
+        [
+            {"distance": d, "layer": layer, "head": head, "attention_to_name": value if attention else None}
+            | {"state_retention": None if attention else value}
+            for d, layer, head, value in values
+        ],
+        schema_overrides={"attention_to_name": pl.Float64, "state_retention": pl.Float64},
+    )
+
+
+def test_what_reaches_the_end():
+    attention = reach("attention", [(13, 0, 0, 0.6), (13, 1, 0, 0.1), (1405, 0, 0, 0.1), (1405, 1, 2, 0.48)])
+    assert plain(distance.reached(attention)) == (
+        "At 1,405 tokens, the last token’s largest attention weight on the name is 0.480, of head 2 in layer 1 (at 13, "
+        "0.600, of head 0 in layer 0)."
+    )
+    mamba2 = reach("mamba2", [(13, 0, 0, 1.0), (1405, 0, 0, 0.86), (1405, 0, 1, 1e-5), (1405, 1, 0, 0.0)])
+    assert plain(distance.reached(mamba2)) == (
+        "Of what the name wrote into the Mamba2 states, the head that keeps most (head 0 in layer 0) still holds 0.860 "
+        "at 1,405 tokens, the median head 1.0 × 10−5; 1 of 3 heads hold a tenth or more."
+    )
+    assert distance.reached(mamba2.clear()) == ""
+
+
+def test_where_the_name_is_carried():
+    def row(site, layer, position, recovered, mixer="attention"):
+        return {"site": site, "mixer": mixer, "layer": layer, "position": position, "token": f" t{position}"} | {
+            "recovered": recovered
+        }
+
+    rows = pl.DataFrame([row("resid_pre", layer, 4 if layer < 3 else 9, 0.9) for layer in range(6)])
+    assert plain(patching.stream(rows)) == (
+        "The stream into a layer moves the answer at least halfway to the other name at ·t4 (position 4) in layers 0 "
+        "to 2 and ·t9 (position 9) in layers 3 to 5."
+    )
+    assert "At no single token" in plain(patching.stream(rows.with_columns(recovered=pl.lit(0.1))))
+    parts = pl.DataFrame(
+        [row("mixer_out", 2, 9, 0.8), row("mixer_out", 1, 9, 0.1, "mamba2"), row("ssm_state", 1, 5, 0.3, "mamba2")]
+    )
+    assert plain(patching.parts(parts)) == (
+        "With 1 for all the way, the largest moves are +0.80 by one attention layer’s output (layer 2 at ·t9, position "
+        "9), +0.10 by one Mamba2 layer’s output (layer 1 at ·t9, position 9) and +0.30 by one Mamba2 state (layer 1 at "
+        "·t5, position 5)."
+    )
+    assert patching.parts(parts.clear()) == "" and patching.stream(parts.clear()) == ""
+
+
+def test_attribution_adds_up():
+    def row(site, layer, head, mixer, difference):
+        return {"site": site, "layer": layer, "head": head, "mixer": mixer, "difference": difference} | {
+            "target_token": " Alice",
+            "rival_token": " the",
+        }
+
+    rows = pl.DataFrame(
+        [row("embed", 0, None, "", -0.5), row("z", 0, 1, "attention", 2.0), row("ffn_out", 0, None, "", 1.0)],
+        schema_overrides={"head": pl.Int64},
+    )
+    assert plain(attribution.said(rows)) == (
+        "The logit of ·Alice is 2.50 higher than that of ·the: the embedding adds −0.50, attention +2.00 and the FFNs "
+        "+1.00. The attention mixer of layer 0 adds most for the target, +2.00; of single heads, head 1 of layer 0, "
+        "+2.00."
+    )
+    assert attribution.sums(rows) == {"embedding": -0.5, "attention": 2.0, "mamba2": None, "ffn": 1.0, "bias": None}
+    assert attribution.said(rows.clear()) == ""
+
+
+def sunk(**kl):
+    return pl.DataFrame(
+        [
+            {"prompt": prompt, "intervention": kind, "layer": layer, "weight_on_first": 0.2 + 0.4 * layer, "kl": value}
+            for prompt in ("p", "q")
+            for kind, value in ({"none": 0.0} | kl).items()
+            for layer in (0, 1)
+        ]
+    )
+
+
+def test_the_first_token():
+    rows = sunk(mask=0.5, drop_value=1.0, renormalise=6.0, replace_token=0.02)
+    assert plain(sink.weight(rows)) == (
+        "On average over layers, 0.400 of the attention weight lies on the first token, from 0.200 in layer 0 to 0.600 "
+        "in layer 1."
+    )
+    assert plain(sink.moved(rows)) == (
+        "Giving its weight to the others moves the prediction by 6.00 nats on average over 2 prompts, dropping its "
+        "value by 1.00, hiding it by 0.500 and putting another token there by 0.0200. Hiding it drops its value and "
+        "gives its weight to the others at once; of the two done alone, the second moves the prediction more, and both together "
+        "move it less than either."
+    )
+    assert plain(sink.moved(sunk(mask=3.0, drop_value=2.0, renormalise=1.0))).endswith(
+        "of the two done alone, the first moves the prediction more."
+    )
+    assert sink.moved(sunk()) == "" and sink.weight(rows.clear()) == ""
+
+
+def test_spans_of_layers():
+    assert words.ranges([0]) == "0"
+    assert words.ranges([0, 1]) == "0 and 1"
+    assert words.ranges([0, 1, 2, 3, 7, 9, 10]) == "0 to 3, 7, 9 and 10"
+
+
+@pytest.mark.parametrize("section", [ablations, attribution, distance, mixing, patching, sink])
+def test_views_follow_the_configured_models_and_their_absence(section):
+    settings = synthetic.settings(4)
+    assert section.view(synthetic.empty(), settings) == []
+    entries = section.view(synthetic.tables(4), settings)
+    expected = [0, 1, 2] if section is sink else [0, 1, 2, 3]
+    assert [entry["index"] for entry in entries] == expected
+
+
+def test_the_summary_has_only_parts_that_the_model_has():
+    of = {
+        entry["index"]: {row["part"] for row in entry["parts"]}
+        for entry in ablations.view(synthetic.tables(4), synthetic.settings(4))
+    }
+    assert not any("Mamba2" in part for part in of[0])
+    assert not any("attention" in part for part in of[3])
+    assert {"one attention head", "one Mamba2 head", "all attention", "Mamba2 from a layer on"} <= of[1]

@@ -1,0 +1,97 @@
+"""What the first token is needed for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from tokentrail.charts.text import printable, probability, size
+from tokentrail.report.words import counted, listed, sentence_case
+
+WORDS = {
+    "mask": "hiding it",
+    "drop_value": "dropping its value",
+    "renormalise": "giving its weight to the others",
+    "replace_token": "putting another token there",
+}
+
+
+def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each model with attention, sentences, and the KL of each prompt."""
+    found = []
+    for index, model in enumerate(settings["models"]):
+        rows = tables["sink"].filter(pl.col("model") == model)
+        if rows.height:
+            found.append({"index": index, "weight": weight(rows), "moved": moved(rows), "prompts": by_prompt(rows)})
+    return found
+
+
+def weight(rows: pl.DataFrame) -> Markup:
+    """The weight on the first token through the layers, mean over prompts. `rows`: sink, one model."""
+    layers = (
+        rows.unique(["prompt", "layer"], keep="first", maintain_order=True)
+        .group_by("layer")
+        .agg(pl.col("weight_on_first").mean())
+        .sort("layer")
+    )
+    if layers.is_empty():
+        return Markup()
+    if layers.height == 1:
+        return Markup("In its one attention layer, {} of the weight lies on the first token.").format(
+            probability(layers["weight_on_first"][0])
+        )
+    low = layers.sort("weight_on_first", "layer").row(0, named=True)
+    high = layers.sort(pl.col("weight_on_first").neg(), "layer").row(0, named=True)
+    return Markup(
+        "On average over layers, {} of the attention weight lies on the first token, from {} in layer {} to {} in "
+        "layer {}."
+    ).format(
+        probability(layers["weight_on_first"].mean()),
+        probability(low["weight_on_first"]),
+        low["layer"],
+        probability(high["weight_on_first"]),
+        high["layer"],
+    )
+
+
+def moved(rows: pl.DataFrame) -> Markup:
+    """Which of the interventions moves the prediction most, mean over prompts. `rows`: sink, one model."""
+    prompts = rows["prompt"].n_unique()
+    means = {kind: kl for kind, kl in mean_kl(rows).iter_rows() if kind in WORDS}
+    if not means:
+        return Markup()
+    order = sorted(means, key=lambda kind: -means[kind])
+    over = f" on average over {counted(prompts, 'prompt')}" if prompts > 1 else ""
+    told = [
+        f"{WORDS[kind]} moves the prediction by {size(means[kind])} nats{over}"
+        if not i
+        else f"{WORDS[kind]} by {size(means[kind])}"
+        for i, kind in enumerate(order)
+    ]
+    sentence = Markup("{}.").format(sentence_case(str(listed(told))))
+    value, norm = means.get("drop_value"), means.get("renormalise")
+    if value is None or norm is None or "mask" not in means:
+        return sentence
+    sentence += Markup(
+        " Hiding it drops its value and gives its weight to the others at once; of the two done alone, {} moves the "
+        "prediction more"
+    ).format("the second" if norm > value else "the first")
+    return sentence + (", and both together move it less than either." if means["mask"] < min(value, norm) else ".")
+
+
+def mean_kl(rows: pl.DataFrame) -> pl.DataFrame:
+    return (
+        rows.unique(["prompt", "intervention"], keep="first", maintain_order=True)
+        .group_by("intervention", maintain_order=True)
+        .agg(pl.col("kl").mean())
+    )
+
+
+def by_prompt(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """KL and the target's probability of each prompt under each intervention."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows.unique(["prompt", "intervention"], keep="first", maintain_order=True).to_dicts():
+        found.setdefault(row["prompt"], {"prompt": printable(row["prompt"])})[row["intervention"]] = row
+    return list(found.values())
