@@ -238,7 +238,8 @@ def test_attribution_adds_up():
 def sunk(**kl):
     return pl.DataFrame(
         [
-            {"prompt": prompt, "intervention": kind, "layer": layer, "weight_on_first": 0.2 + 0.4 * layer, "kl": value}
+            {"prompt": prompt, "intervention": kind, "layer": layer, "weight_on_first": 0.2 + 0.4 * layer}
+            | {"kl": value + (kind != "none" and prompt == "q")}
             for prompt in ("p", "q")
             for kind, value in ({"none": 0.0} | kl).items()
             for layer in (0, 1)
@@ -253,13 +254,16 @@ def test_the_first_token():
         "in layer 1."
     )
     assert plain(sink.moved(rows)) == (
-        "Giving its weight to the others moves the prediction by 6.00 nats on average over 2 prompts, dropping its "
-        "value by 1.00, hiding it by 0.500 and putting another token there by 0.0200. Hiding it drops its value and "
-        "gives its weight to the others at once; of the two done alone, the second moves the prediction more, and both together "
-        "move it less than either."
+        "Giving its weight to the others moves the prediction by 6.50 nats on average over 2 prompts (6.00 to 7.00), "
+        "dropping its value by 1.50 (1.00 to 2.00), hiding it by 1.00 (0.500 to 1.50) and putting another token there "
+        "by 0.520 (0.0200 to 1.02). Hiding it drops its value and gives its weight to the others at once; of the two "
+        "done alone, the second moves the prediction more on average, and both together move it less than either."
     )
-    assert plain(sink.moved(sunk(mask=3.0, drop_value=2.0, renormalise=1.0))).endswith(
-        "of the two done alone, the first moves the prediction more."
+    one = sunk(mask=3.0, drop_value=2.0, renormalise=1.0).filter(pl.col("prompt") == "p")
+    assert plain(sink.moved(one)) == (
+        "Hiding it moves the prediction by 3.00 nats, dropping its value by 2.00 and giving its weight to the others "
+        "by 1.00. Hiding it drops its value and gives its weight to the others at once; of the two done alone, the "
+        "first moves the prediction more."
     )
     assert sink.moved(sunk()) == "" and sink.weight(rows.clear()) == ""
 

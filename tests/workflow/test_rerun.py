@@ -139,7 +139,7 @@ def test_one_chart(done):
     assert done.plan() == {"charts/lens", "report"}
 
 
-@pytest.mark.parametrize("file", ["build.py", "page.html", "page.css"])
+@pytest.mark.parametrize("file", ["build.py", "page.html", "page.css", "sections/sink.html"])
 def test_report(done, file):
     done.append(f"workflow/tokentrail/report/{file}", "\n")
     assert done.plan() == {"report"}

@@ -105,14 +105,15 @@ def chart_job(wildcards):
 
 
 def report_job(wildcards):
-    """What the report script is given; the page's template is code as well."""
-    page = LIBRARY / "tokentrail" / "report"
+    """What the report script is given; the page's templates are code as well."""
+    page = (LIBRARY / "tokentrail" / "report").rglob("*")
+    templates = sorted(file for file in page if file.suffix in (".html", ".css"))
     return {
         "stage": "report",
         "settings": tokentrail.config.settings(CONFIG, "report")
         | {"charts": f"{RESULTS}/charts"},
         "code": code_hash(ROOT / "scripts" / "report.py"),
-        "page": [file_hash(page / name) for name in ("page.html", "page.css")],
+        "templates": [file_hash(file) for file in templates],
     }
 
 

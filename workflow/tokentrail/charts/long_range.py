@@ -45,7 +45,9 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     )
     of = looks(settings)
     blocks = [block(by_layer.filter(pl.col("model") == model), of[model], len(models)) for model in models]
-    return theme.finish(alt.vconcat(*blocks, spacing=26), title, CAPTION, settings)
+    # Each model has shades of its own colour.
+    body = alt.vconcat(*blocks, spacing=26).resolve_scale(color="independent")
+    return theme.finish(body, title, CAPTION, settings)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
@@ -78,7 +80,7 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
 
 def shade(colour: str, place: int, of: int) -> str:
     """The colour, mixed with white: the first is the colour itself, the last the lightest."""
-    share = 0.72 * place / max(of - 1, 1)
+    share = 0.6 * place / max(of - 1, 1)
     return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * (1 - share) + 255 * share):02x}" for i in (1, 3, 5))
 
 

@@ -135,4 +135,6 @@ def kl_panel(rows: pl.DataFrame, models: list[str], settings: dict[str, Any]) ->
         schema={"at": pl.Float64, "name": pl.String},
     )
     names = alt.Chart(named, **size).mark_text(align="right", dx=-8).encode(x=alt.value(0), y=y, text="name:N")
-    return alt.layer(small, big, values, names).properties(title=theme.heading("How far the prediction moves"))
+    return alt.layer(small, big, values, names).properties(
+        title=alt.TitleParams("How far the prediction moves", offset=14)
+    )

@@ -59,33 +59,32 @@ def weight(rows: pl.DataFrame) -> Markup:
 def moved(rows: pl.DataFrame) -> Markup:
     """Which of the interventions moves the prediction most, mean over prompts. `rows`: sink, one model."""
     prompts = rows["prompt"].n_unique()
-    means = {kind: kl for kind, kl in mean_kl(rows).iter_rows() if kind in WORDS}
-    if not means:
+    found = {row["intervention"]: row for row in kl_by_intervention(rows).to_dicts() if row["intervention"] in WORDS}
+    if not found:
         return Markup()
-    order = sorted(means, key=lambda kind: -means[kind])
+    means = {kind: row["mean"] for kind, row in found.items()}
     over = f" on average over {counted(prompts, 'prompt')}" if prompts > 1 else ""
-    told = [
-        f"{WORDS[kind]} moves the prediction by {size(means[kind])} nats{over}"
-        if not i
-        else f"{WORDS[kind]} by {size(means[kind])}"
-        for i, kind in enumerate(order)
-    ]
+    told = []
+    for kind in sorted(means, key=lambda kind: -means[kind]):
+        verb, unit = (" moves the prediction", f" nats{over}") if not told else ("", "")
+        span = f" ({size(found[kind]['least'])} to {size(found[kind]['most'])})" if prompts > 1 else ""
+        told.append(f"{WORDS[kind]}{verb} by {size(means[kind])}{unit}{span}")
     sentence = Markup("{}.").format(sentence_case(str(listed(told))))
     value, norm = means.get("drop_value"), means.get("renormalise")
     if value is None or norm is None or "mask" not in means:
         return sentence
     sentence += Markup(
         " Hiding it drops its value and gives its weight to the others at once; of the two done alone, {} moves the "
-        "prediction more"
-    ).format("the second" if norm > value else "the first")
+        "prediction more{}"
+    ).format("the second" if norm > value else "the first", " on average" if prompts > 1 else "")
     return sentence + (", and both together move it less than either." if means["mask"] < min(value, norm) else ".")
 
 
-def mean_kl(rows: pl.DataFrame) -> pl.DataFrame:
+def kl_by_intervention(rows: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.unique(["prompt", "intervention"], keep="first", maintain_order=True)
         .group_by("intervention", maintain_order=True)
-        .agg(pl.col("kl").mean())
+        .agg(mean=pl.col("kl").mean(), least=pl.col("kl").min(), most=pl.col("kl").max())
     )
 
 
