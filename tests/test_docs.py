@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -31,6 +32,21 @@ def test_the_schema_is_valid_and_accepts_the_embedded_configuration():
     Draft202012Validator.check_schema(schema)
     config = yaml.safe_load((docs.ROOT / "config/config.yaml").read_text())
     Draft202012Validator(schema).validate(config)
+
+
+@pytest.mark.parametrize("page", ["README.md", "config/README.md", "results/README.md"])
+def test_links_lead_somewhere(page):
+    path = docs.ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text())
+    assert all((path.parent / link).exists() for link in links)
+
+
+def test_the_readme_names_every_stage_and_every_supported_family():
+    from tokentrail.forward.families import FAMILIES
+
+    readme = (docs.ROOT / "README.md").read_text()
+    assert all(f"| `{table}` |" in readme for table in tables.TABLES)
+    assert all(f"`{family}`" in readme for family in FAMILIES)
 
 
 def test_a_readme_without_its_markers_is_refused():
