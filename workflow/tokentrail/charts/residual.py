@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import theme
+from tokentrail.charts.by_layer import panels, with_depth
 from tokentrail.charts.select import last_position
 
 TABLES = ("residual",)
@@ -33,64 +34,11 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     models = theme.drawn(last, settings)
     if not models:
         return theme.finish(theme.nothing("The sizes were measured on no prompt."), title, CAPTION, settings)
-    last = last.filter(pl.col("model").is_in(models)).with_columns(layers=pl.col("layer").max().over("model") + 1)
-    one_depth = last["layers"].n_unique() == 1
-    at = pl.col("layer") if one_depth else (pl.col("layer") + 1) / pl.col("layers")
-    last = last.with_columns(at=at)
-    x_title = "layer" if one_depth else "share of the layers passed"
-    panels = [
-        panel(last.filter(pl.col("site") == site), heading, settings, x_title, last, leftmost=index == 0)
-        for index, (site, heading) in enumerate(PANELS.items())
-    ]
-    body = alt.hconcat(*panels, spacing=14)
-    return theme.finish(
-        alt.vconcat(theme.key(settings, models), body, spacing=8) if len(models) > 1 else body,
-        title,
-        CAPTION,
-        settings,
-    )
-
-
-def panel(
-    frame: pl.DataFrame,
-    heading: str,
-    settings: dict[str, Any],
-    x_title: str,
-    everything: pl.DataFrame,
-    leftmost: bool,
-) -> alt.Chart:
-    prompts = everything["prompt"].n_unique()
-    low, high = everything["l2_norm"].min() / 1.1, everything["l2_norm"].max() * 1.4
-    y_axis = alt.Axis(
-        title="Euclidean length (activation units, log)" if leftmost else None,
-        labels=leftmost,
-        values=theme.decades(low, high),
-        labelOverlap=False,
-    )
-    integers = {"tickMinStep": 1, "format": "d"} if x_title == "layer" else {}
-    last_x = everything["layers"].max() - 1 if x_title == "layer" else 1
-    return (
-        alt.Chart(
-            frame.select("model", "prompt", "layer", "at", "l2_norm"),
-            width=theme.panel_width(3, room=14),
-            height=240,
-            title=theme.heading(heading),
-        )
-        .mark_line(strokeWidth=1.6, opacity=0.9 if prompts == 1 else max(0.4, 0.9 - 0.08 * prompts))
-        .encode(
-            x=alt.X(
-                "at:Q",
-                scale=alt.Scale(domain=[0, last_x], nice=False),
-                axis=alt.Axis(title=x_title, tickCount=5, **integers),
-            ),
-            y=alt.Y(
-                "l2_norm:Q",
-                scale=alt.Scale(type="log", domain=[low, high], nice=False),
-                axis=y_axis,
-            ),
-            detail="prompt:N",
-            color=alt.Color("model:N", scale=theme.scale(settings, "colour"), legend=None),
-            strokeDash=alt.StrokeDash("model:N", scale=theme.scale(settings, "dash"), legend=None),
-            tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip("l2_norm:Q", format=".3g", title="length")],
-        )
-    )
+    last = with_depth(last.filter(pl.col("model").is_in(models)))
+    low, high = last["l2_norm"].min() / 1.1, last["l2_norm"].max() * 1.4
+    axis = {
+        "title": "Euclidean length (activation units, log)",
+        "values": theme.decades(low, high),
+        "labelOverlap": False,
+    }
+    return theme.finish(panels(last, PANELS, "l2_norm", axis, (low, high), 240, settings), title, CAPTION, settings)
