@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokentrail.errors import ConfigError, InterventionError
 from tokentrail.forward import spec as specs
+from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last, unembed
 from tokentrail.forward.taps import Record
 from tokentrail.intervene import branching
-from tokentrail.intervene.branching import AloneTap, run
+from tokentrail.intervene.branching import run, run_alone
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
 from tokentrail.intervene.plan import blocks, bytes_per_row
 
@@ -42,7 +44,7 @@ def other_run(model):
 
 def alone(model, ids, variant):
     with torch.inference_mode():
-        return forward(model, ids, tap=AloneTap(variant), read=last(ids))[0, 0]
+        return run_alone(model, ids, variant)
 
 
 @st.composite
@@ -80,6 +82,99 @@ def test_rows_of_a_batch_equal_passes_alone(model, ids, other_run, data):
     assert branched.applied == [variant.planned for variant in variants]
     for variant, logits in zip(variants, branched.logits, strict=True):
         assert (logits - alone(model, ids, variant)).abs().max() < 1e-4
+
+
+@st.composite
+def random_specs(draw):
+    """A small model of any shape: any mix of cells, norms, biases and multipliers."""
+    kv_heads, per, head_dim = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.sampled_from([2, 4]))
+    norm = specs.Norm(draw(st.sampled_from(["layernorm", "rmsnorm"])), 1e-5)
+    attention = specs.Attention(
+        heads=kv_heads * per,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        scale=draw(st.sampled_from([0.3, 1.0])),
+        rope=draw(st.sampled_from([None, specs.Rope(100.0)])),
+        qk_norm=draw(st.sampled_from([None, specs.Norm("rmsnorm", 1e-5)])),
+        qkv_bias=draw(st.booleans()),
+        out_bias=draw(st.booleans()),
+    )
+    groups = draw(st.integers(1, 2))
+    mamba2 = specs.Mamba2(
+        groups * per, head_dim, groups, 3, 3, draw(st.booleans()), draw(st.booleans()), 0.0, 9.0, 1e-5
+    )
+    ffn = specs.Ffn(draw(st.sampled_from(["gelu", "swiglu"])), draw(st.integers(3, 9)), draw(st.booleans()))
+    layers = draw(st.lists(st.sampled_from([attention, mamba2]), min_size=1, max_size=4))
+    learned = draw(st.sampled_from([None, TOKENS + 3]))
+    scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(3)]
+    width, layers = draw(st.integers(4, 12)), tuple(specs.Layer(mixer, ffn) for mixer in layers)
+    return specs.Spec("random", 23, width, layers, norm, learned, 99, *scales, draw(st.booleans()))
+
+
+def random_model(spec, seed):
+    generator = torch.Generator().manual_seed(seed)
+    needed = shapes(spec)
+    return assemble(spec, lambda name: torch.randn(needed[name], generator=generator) * 0.5 if name in needed else None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(spec=random_specs(), seed=st.integers(0, 99), data=st.data())
+def test_rows_equal_passes_alone_for_any_spec(spec, seed, data):
+    model = random_model(spec, seed)
+    ids, other = torch.randint(0, 23, (2, 1, TOKENS), generator=torch.Generator().manual_seed(seed))
+    record = Record("resid_pre", "mixer_out", "ffn_out", "z", "ssm_y", "ssm_state", keep=lambda x: x[0])
+    with torch.inference_mode():
+        forward(model, other, tap=record)
+    one = interventions(spec, record.seen)
+    variants = [Variant(f"v{i}", (edit,)) for i, edit in enumerate(data.draw(st.lists(one, min_size=1, max_size=5)))]
+    for i, layer in enumerate(spec.layers):
+        if isinstance(layer.mixer, specs.Mamba2):
+            kind, position = (
+                data.draw(st.sampled_from(["zero", "scale", "replace"])),
+                data.draw(st.integers(0, TOKENS - 2)),
+            )
+            edit = Intervention("ssm_state", (i,), Operation(kind, 0.5, record.seen), None, (position,))
+            variants.append(Variant(f"state {i}", (edit,)))
+    branched = run(model, ids, variants, PLENTY)
+    for variant, logits in zip(variants, branched.logits, strict=True):
+        expected = alone(model, ids, variant)
+        assert (logits - expected).abs().max() <= 1e-4 * max(1.0, expected.abs().max().item())
+
+
+@pytest.mark.parametrize("variant", ["granite-nope", "granite-two-groups"])
+def test_a_state_in_its_own_place_changes_nothing_and_a_zeroed_one_forgets(pair, variant):
+    """Zeroing every state after a position is reading the rest as if Mamba2 had seen nothing before."""
+    model, ids = pair(variant).ours(), pair(variant).ids[:1, :TOKENS]
+    mamba2 = tuple(i for i, layer in enumerate(model.spec.layers) if isinstance(layer.mixer, specs.Mamba2))
+    record = Record("ssm_state", keep=lambda x: x[0])
+    with torch.inference_mode():
+        forward(model, ids[:, :4], tap=record)
+    own = Intervention("ssm_state", mamba2, Operation("replace", values=record.seen), positions=(3,))
+    gone = Intervention("ssm_state", mamba2, Operation("zero"), positions=(3,))
+    branched = run(model, ids, [Variant("own", (own,)), Variant("gone", (gone,))], PLENTY)
+    assert (branched.logits[0] - branched.clean).abs().max() < 1e-5
+    cache = new_cache(model.spec, 1, TOKENS)
+    with torch.inference_mode():
+        forward(model, ids[:, :4], cache)
+        for i in mamba2:
+            cache.states[i] = cache.states[i]._replace(ssm=torch.zeros_like(cache.states[i].ssm))
+        expected = forward(model, ids[:, 4:], cache)[0, -1]
+    assert (branched.logits[1] - expected).abs().max() < 1e-5
+    assert (branched.logits[1] - branched.clean).abs().max() > 1e-4
+    assert branched.applied == [len(mamba2), len(mamba2)]
+
+
+def test_a_run_leaves_the_model_as_it_was(model, ids):
+    with torch.inference_mode():
+        before = forward(model, ids)
+    run(model, ids, every_mixer(model), PLENTY)
+    attention = [i for i, layer in enumerate(model.spec.layers) if isinstance(layer.mixer, specs.Attention)]
+    masked = [
+        Variant(f"mask {i}", (Intervention("pattern", (i,), Operation("mask"), positions=(0,)),)) for i in attention
+    ]
+    run(model, ids, masked, PLENTY)
+    with torch.inference_mode():
+        assert torch.equal(forward(model, ids), before)
 
 
 def zero(site, *layers, **where):

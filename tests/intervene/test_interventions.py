@@ -74,6 +74,18 @@ def variant(site="mixer_out", layers=(0,), kind="zero", **where):
         (variant(site="pattern", layers=(1,), kind="mask"), "name the key positions"),
         (variant(site="pattern", layers=(1,), kind="mean"), "asks for 'mean' at pattern, which takes"),
         (variant(kind="mask"), "asks for 'mask' at mixer_out, which takes"),
+        (
+            variant(site="ssm_state", layers=(1,), positions=(2,)),
+            "edits ssm_state at layer 1, which is no Mamba2 layer",
+        ),
+        (variant(site="ssm_state"), "name the one position"),
+        (variant(site="ssm_state", positions=(1, 2)), "name the one position"),
+        (variant(site="ssm_state", positions=(8,)), "name the one position, before the last of 9"),
+        (variant(site="ssm_state", kind="mask", positions=(1,)), "asks for 'mask' at ssm_state, which takes"),
+        (
+            Variant("v", (*variant().interventions, *variant(site="ssm_state", positions=(2,)).interventions)),
+            "edits states and something else",
+        ),
         (variant(kind="replace"), "has no values for mixer_out at layer 0"),
     ],
 )

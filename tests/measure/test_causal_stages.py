@@ -10,7 +10,6 @@ import torch
 from tokentrail import tables
 from tokentrail.errors import PromptError, TokentrailError
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
 from tokentrail.forward.taps import Record
 from tokentrail.measure import ablations, attribution, filler_sweep, long_range, mixing, next_token, patching, sink
@@ -136,17 +135,6 @@ def test_patching_from_an_equal_prompt_has_nothing_to_restore(loaded, stage_sett
     same = stage_settings["patching"] | {"prompts": {"alice": alice, "swap": alice}}
     with pytest.raises(PromptError, match="nothing to restore"):
         patching.measure(loaded, same)
-
-
-def test_exchanging_a_state_for_its_own_changes_nothing(loaded):
-    if not any(isinstance(layer.mixer, specs.Mamba2) for layer in loaded.model.spec.layers):
-        pytest.skip("no Mamba2 layer")
-    ids = torch.tensor([loaded.tokenizer.encode("In the morning, Alice gave Bob a book")])
-    cache = new_cache(loaded.model.spec, 1, ids.shape[1])
-    with torch.inference_mode():
-        forward(loaded.model, ids[:, :5], cache)
-        rows = forward(loaded.model, ids[:, 5:].expand(2, -1), patching.exchanged(cache, cache, [0, 2]))
-        assert (rows - forward(loaded.model, ids)[:, 5:]).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("stage", ["patching", "ablations"])

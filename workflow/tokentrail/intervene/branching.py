@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from tokentrail.errors import InterventionError
+from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import Model, forward, last, through_layers, unembed
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Record, Tap
 from tokentrail.intervene.edits import apply
 from tokentrail.intervene.interventions import Intervention, Variant, check
-from tokentrail.intervene.plan import blocks
+from tokentrail.intervene.plan import blocks, state_blocks
 
 ALONE = 3  # variants of every run that are run again on their own
 AGREE = 1e-5  # and how far a probability may then differ
@@ -73,11 +74,17 @@ def run(model: Model, ids: Tensor, variants: Sequence[Variant], memory: int) -> 
 
     logits = torch.empty(len(variants), clean.shape[0], dtype=clean.dtype, device=clean.device)
     applied = [0] * len(variants)
-    for block in blocks(variants, model.spec, ids.shape[1], memory, clean.element_size()):
-        said, counts = run_block(model, ids, [variants[i] for i in block], streams)
+
+    def note(block: list[int], said: Tensor, counts: Counter) -> None:
         logits[block] = said
         for row, i in enumerate(block):
             applied[i] = counts[row]
+
+    room = {"spec": model.spec, "tokens": ids.shape[1], "memory": memory, "itemsize": clean.element_size()}
+    for block in blocks(variants, **room):
+        note(block, *run_block(model, ids, [variants[i] for i in block], streams))
+    for block in state_blocks(variants, **room):
+        note(block, *run_states(model, ids, [variants[i] for i in block]))
     check_counts(variants, applied)
     check_alone(model, ids, variants, logits)
     return Branched(clean, logits, applied)
@@ -94,6 +101,24 @@ def run_block(
     return unembed(model, x[:, -1:])[:, 0], tap.applied
 
 
+def run_states(model: Model, ids: Tensor, variants: Sequence[Variant]) -> tuple[Tensor, Counter]:
+    """Variants that edit states after one position: the tokens up to it are read once, by one row, for all of them.
+
+    Every variant is a row of its own from there on, with its own copy of the caches.
+    """
+    cut = variants[0].state_after + 1
+    read, rest = ids[:, :cut], ids[:, cut:].expand(len(variants), -1)
+    one = new_cache(model.spec, 1, ids.shape[1], model.tokens.dtype, ids.device)
+    forward(model, read, one, read=last(read))
+    cache, applied = one.repeat(len(variants)), Counter()
+    for row, variant in enumerate(variants):
+        for edit in variant.interventions:
+            for layer in edit.layers:
+                apply(edit, layer, cache.states[layer].ssm[row])
+                applied[row] += 1
+    return forward(model, rest, cache, read=last(rest))[:, 0], applied
+
+
 def check_counts(variants: Sequence[Variant], applied: Sequence[int]) -> None:
     for variant, count in zip(variants, applied, strict=True):
         if count != variant.planned:
@@ -107,14 +132,23 @@ def check_alone(model: Model, ids: Tensor, variants: Sequence[Variant], logits: 
     """Run a sample again, each variant by itself in a plain pass, and compare probabilities."""
     count = min(ALONE, len(variants))
     for i in [round(k * (len(variants) - 1) / max(count - 1, 1)) for k in range(count)]:
-        tap = AloneTap(variants[i])
-        alone = forward(model, ids, tap=tap, read=last(ids))[0, 0]
-        apart = (alone.softmax(-1) - logits[i].softmax(-1)).abs().max().item()
+        apart = (run_alone(model, ids, variants[i]).softmax(-1) - logits[i].softmax(-1)).abs().max().item()
         if apart > AGREE:
             raise InterventionError(
                 f"variant {variants[i].name} run alone differs by {apart:.2g} in a probability from its row in the "
                 f"batch; please report this as a fault of the branching batch"
             )
+
+
+def run_alone(model: Model, ids: Tensor, variant: Variant) -> Tensor:
+    """One variant by itself in a plain pass, cut in two where it edits a state: ids (1, tokens) -> (vocabulary)."""
+    tap = AloneTap(variant)
+    if variant.state_after is None:
+        return forward(model, ids, tap=tap, read=last(ids))[0, 0]
+    cache = new_cache(model.spec, 1, ids.shape[1], model.tokens.dtype, ids.device)
+    read, rest = ids.split([variant.state_after + 1, ids.shape[1] - variant.state_after - 1], dim=1)
+    forward(model, read, cache, tap=tap, read=last(read))
+    return forward(model, rest, cache, read=last(rest))[0, 0]
 
 
 class AloneTap(Tap):

@@ -5,37 +5,42 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tokentrail.intervene.interventions import Intervention
+from tokentrail.intervene.interventions import SITES, Intervention
 
 EVERYTHING = slice(None)
 
 
 def apply(edit: Intervention, layer: int, row: Tensor) -> None:
     """Change `row`, a site's tensor without its first axis, where the intervention says."""
-    heads = EVERYTHING if edit.heads is None else list(edit.heads)
-    positions = EVERYTHING if edit.positions is None else list(edit.positions)
     if edit.site == "pattern":
-        on_keys(edit, row[heads], lambda changed: row.__setitem__(heads, changed))
-        return
-    if edit.site == "z":  # (heads, tokens, head_dim) -> tokens first, as the others
-        row = row.transpose(0, 1)
-    rows = row[positions]  # a copy when positions are listed, so it is written back
-    part = (EVERYTHING, heads) if edit.site in ("z", "ssm_y") else (EVERYTHING,)
-    match edit.operation.kind:
-        case "zero":
-            rows[part] = 0
-        case "scale":
-            rows[part] = rows[part] * edit.operation.factor
-        case _:
-            values = edit.operation.values[edit.site, layer]
-            if edit.site == "z":
-                values = values.transpose(0, 1)
-            rows[part] = values.expand_as(row)[positions][part]
-    row[positions] = rows
+        new = on_keys(edit, row)
+    elif edit.operation.kind == "zero":
+        new = torch.zeros_like(row)
+    elif edit.operation.kind == "scale":
+        new = row * edit.operation.factor
+    else:
+        new = edit.operation.values[edit.site, layer].expand_as(row)
+    row.copy_(torch.where(chosen(edit, row), new, row))
 
 
-def on_keys(edit: Intervention, weights: Tensor, write) -> None:
-    """weights (heads, queries, keys), with `positions` the keys to act on.
+def chosen(edit: Intervention, row: Tensor) -> Tensor:
+    """Which entries of a row are edited, as a mask that broadcasts to it.
+
+    All queries and keys of the heads chosen, for attention weights: there the operation itself knows the keys.
+    """
+    mask = torch.ones([1] * row.dim(), dtype=torch.bool, device=row.device)
+    for axis, name in enumerate(SITES[edit.site]):
+        listed = edit.heads if name == "heads" else edit.positions if name == "positions" else None
+        if listed is None or (edit.site == "pattern" and name == "positions"):
+            continue
+        along = torch.zeros(row.shape[axis], dtype=torch.bool, device=row.device)
+        along[list(listed)] = True
+        mask = mask & along.view([-1 if i == axis else 1 for i in range(row.dim())])
+    return mask
+
+
+def on_keys(edit: Intervention, weights: Tensor) -> Tensor:
+    """weights (heads, queries, keys) with the operation done to the keys at `positions`, in all heads.
 
     A query that may look at no other key is left as it is: without them it would have nothing to look at.
     """
@@ -59,7 +64,7 @@ def on_keys(edit: Intervention, weights: Tensor, write) -> None:
                     changed = scaled + (weights - others)
             alone = ~other_keys(weights, keys)  # (queries)
             changed[:, alone] = weights[:, alone]
-    write(changed)
+    return changed
 
 
 def other_keys(weights: Tensor, keys: list[int]) -> Tensor:

@@ -10,22 +10,23 @@ from torch import Tensor
 from tokentrail.errors import InterventionError
 from tokentrail.forward import spec as specs
 
-STREAM, HEADS, PATTERN = "stream", "heads", "pattern"
-SITES = {  # the sites that can be edited, and how their tensors are laid out
-    "resid_pre": STREAM,  # (rows, tokens, width)
-    "mixer_out": STREAM,
-    "ffn_out": STREAM,
-    "z": HEADS,  # (rows, heads, tokens, head_dim)
-    "ssm_y": HEADS,  # (rows, tokens, heads, head_dim)
-    "pattern": PATTERN,  # (rows, heads, queries, keys); positions are keys
+SITES: dict[str, tuple[str, ...]] = {  # the sites that can be edited, and the axes of one row of their tensors
+    "resid_pre": ("positions", "channels"),
+    "mixer_out": ("positions", "channels"),
+    "ffn_out": ("positions", "channels"),
+    "z": ("heads", "positions", "channels"),
+    "ssm_y": ("positions", "heads", "channels"),
+    "ssm_state": ("heads", "channels", "state"),  # after the one position that is named
+    "pattern": ("heads", "queries", "positions"),  # positions are keys
 }
+ON_MAMBA2 = ("ssm_y", "ssm_state")
 VALUES = ("mean", "resample", "replace")  # operations that put values of other runs in place
 ON_KEYS = ("mask", "drop_value", "renormalise")
-OPERATIONS = {
-    STREAM: ("zero", "scale", *VALUES),
-    HEADS: ("zero", "scale", *VALUES),
-    PATTERN: ("zero", "scale", *ON_KEYS),
-}
+
+
+def operations_at(site: str) -> tuple[str, ...]:
+    """The operations that a site can take."""
+    return ("zero", "scale", *(ON_KEYS if site == "pattern" else VALUES))
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Variant:
     def touches_pattern(self) -> bool:
         return any(edit.site == "pattern" for edit in self.interventions)
 
+    @property
+    def state_after(self) -> int | None:
+        """The position whose states are edited, None for a variant that edits no state."""
+        return next((edit.positions[0] for edit in self.interventions if edit.site == "ssm_state"), None)
+
 
 def check(variant: Variant, spec: specs.Spec, tokens: int) -> None:
     """Raises InterventionError, naming what the model lacks or the site cannot take, before anything runs."""
@@ -88,24 +94,39 @@ def check(variant: Variant, spec: specs.Spec, tokens: int) -> None:
         check_site(variant.name, edit)
         for layer in edit.layers:
             check_layer(variant.name, edit, layer, spec)
-        if edit.positions is not None:
-            outside = [p for p in edit.positions if not 0 <= p < tokens]
-            if outside:
-                raise InterventionError(
-                    f"variant {variant.name} edits position {outside[0]}, but the prompt has {tokens} tokens; "
-                    f"positions are counted from 0"
-                )
+        outside = [p for p in edit.positions or () if not 0 <= p < tokens]
+        if outside:
+            raise InterventionError(
+                f"variant {variant.name} edits position {outside[0]}, but the prompt has {tokens} tokens; "
+                f"positions are counted from 0"
+            )
+    check_states(variant, tokens)
+
+
+def check_states(variant: Variant, tokens: int) -> None:
+    """States are edited between two tokens, so that a pass is cut in two there."""
+    places = {edit.positions for edit in variant.interventions if edit.site == "ssm_state"}
+    if not places:
+        return
+    if len(places) > 1 or any(edit.site != "ssm_state" for edit in variant.interventions):
+        raise InterventionError(
+            f"variant {variant.name} edits states and something else, or states after several positions; make a "
+            f"variant of each"
+        )
+    if places == {None} or len(next(iter(places))) != 1 or variant.state_after == tokens - 1:
+        raise InterventionError(
+            f"variant {variant.name} edits ssm_state; name the one position, before the last of {tokens}, after which"
+        )
 
 
 def check_site(name: str, edit: Intervention) -> None:
-    layout = SITES.get(edit.site)
-    if layout is None:
+    if edit.site not in SITES:
         sites = ", ".join(SITES)
         raise InterventionError(f"variant {name} edits {edit.site!r}; the sites that can be edited are {sites}")
-    kind, allowed = edit.operation.kind, OPERATIONS[layout]
+    kind, allowed = edit.operation.kind, operations_at(edit.site)
     if kind not in allowed:
         raise InterventionError(f"variant {name} asks for {kind!r} at {edit.site}, which takes {', '.join(allowed)}")
-    if edit.heads is not None and layout == STREAM:
+    if edit.heads is not None and "heads" not in SITES[edit.site]:
         raise InterventionError(f"variant {name} names heads at {edit.site}, which has none; use z or ssm_y")
     if kind in ON_KEYS and edit.positions is None:
         raise InterventionError(f"variant {name} asks for {kind} at pattern; name the key positions")
@@ -117,8 +138,8 @@ def check_layer(name: str, edit: Intervention, layer: int, spec: specs.Spec) -> 
             f"variant {name} edits layer {layer}, but the model has {len(spec.layers)} layers, counted from 0"
         )
     mixer = spec.layers[layer].mixer
-    if edit.site == "ssm_y" and not isinstance(mixer, specs.Mamba2):
-        raise InterventionError(f"variant {name} edits ssm_y at layer {layer}, which is no Mamba2 layer")
+    if edit.site in ON_MAMBA2 and not isinstance(mixer, specs.Mamba2):
+        raise InterventionError(f"variant {name} edits {edit.site} at layer {layer}, which is no Mamba2 layer")
     outside = [h for h in edit.heads or () if not 0 <= h < mixer.heads]
     if outside:
         raise InterventionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from tokentrail.errors import ConfigError
@@ -12,21 +13,51 @@ from tokentrail.intervene.interventions import Variant
 def blocks(
     variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4
 ) -> Iterator[list[int]]:
-    """Indices of `variants`, block by block.
+    """Indices of the variants that edit values, block by block, each in the order of the first layer touched.
 
     Variants that need the attention weights themselves are kept apart from those that do not, because explicit
     weights cost more than fused attention. Raises ConfigError if not even one row fits `memory` bytes.
     """
-    order = sorted(range(len(variants)), key=lambda i: (variants[i].touches_pattern, variants[i].first_layer, i))
+    chosen = [i for i, variant in enumerate(variants) if variant.state_after is None]
+    order = sorted(chosen, key=lambda i: (variants[i].touches_pattern, variants[i].first_layer, i))
     for pattern in (False, True):
         group = [i for i in order if variants[i].touches_pattern is pattern]
-        rows = memory // bytes_per_row(spec, tokens, pattern, itemsize)
-        if group and rows < 1:
-            needed = bytes_per_row(spec, tokens, pattern, itemsize)
-            raise ConfigError(
-                f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(needed >> 20) + 1}; raise it"
-            )
-        yield from (group[start : start + rows] for start in range(0, len(group), max(rows, 1)))
+        yield from in_pieces(group, bytes_per_row(spec, tokens, pattern, itemsize), tokens, memory)
+
+
+def state_blocks(
+    variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4
+) -> Iterator[list[int]]:
+    """Indices of the variants that edit states, block by block, each after one position; raises as `blocks`."""
+    after: dict[int, list[int]] = defaultdict(list)
+    for i, variant in enumerate(variants):
+        if variant.state_after is not None:
+            after[variant.state_after].append(i)
+    needed = bytes_per_row(spec, tokens, pattern=False, itemsize=itemsize) + cache_bytes(spec, tokens, itemsize)
+    for group in after.values():
+        yield from in_pieces(group, needed, tokens, memory)
+
+
+def in_pieces(group: list[int], needed: int, tokens: int, memory: int) -> Iterator[list[int]]:
+    """Pieces of `group` whose rows, of `needed` bytes each, fit the memory."""
+    rows = memory // needed
+    if group and rows < 1:
+        raise ConfigError(
+            f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(needed >> 20) + 1}; raise it"
+        )
+    yield from (group[start : start + rows] for start in range(0, len(group), max(rows, 1)))
+
+
+def cache_bytes(spec: specs.Spec, tokens: int, itemsize: int) -> int:
+    """What the caches of one row hold."""
+    total = 0
+    for layer in spec.layers:
+        match layer.mixer:
+            case specs.Attention(kv_heads=kv_heads, head_dim=head_dim):
+                total += 2 * kv_heads * head_dim * tokens
+            case specs.Mamba2() as cell:
+                total += (cell.conv_width - 1) * cell.conv_channels + cell.inner * cell.state_size
+    return total * itemsize
 
 
 def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:

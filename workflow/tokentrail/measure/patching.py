@@ -12,7 +12,6 @@ from torch import Tensor
 from tokentrail import tables
 from tokentrail.errors import PromptError
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cache import Cache, new_cache
 from tokentrail.forward.frame import forward, last
 from tokentrail.forward.taps import Record
 from tokentrail.intervene.branching import run
@@ -52,18 +51,13 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
     differs = (prompt.ids != source.ids)[0].nonzero()
     first, tokens = int(differs[0]), prompt.ids.shape[1]
     text = [loaded.tokenizer.token(token) for token in prompt.ids[0].tolist()]
-    places = [
-        (site, layer, p) for site, layers in edited(settings, loaded) for layer in layers for p in range(first, tokens)
-    ]
-
-    by_site = [place for place in places if place[0] != "ssm_state"]
-    changed = {**by_value(loaded, prompt, source, by_site, settings["memory_mb"] << 20)} if by_site else {}
-    if any(site == "ssm_state" for site, _, _ in places):
-        changed |= by_state(loaded, prompt, source, first)
-    for place in places:
-        if place not in changed:  # the state after the last token is read by nobody
-            continue
-        site, layer, position = place
+    sites = list(edited(settings, loaded))
+    places = [(site, layer, p) for site, layers in sites for layer in layers for p in range(first, tokens)]
+    # The state after the last token is read by nobody.
+    places = [place for place in places if place[0] != "ssm_state" or place[2] < tokens - 1]
+    variants = list(map(variant_of, places, sources(loaded, source, places)))
+    logits = run(loaded.model, prompt.ids, variants, settings["memory_mb"] << 20).logits
+    for (site, layer, position), changed in zip(places, logits, strict=True):
         yield {
             "prompt": prompt.name,
             "source_prompt": source.name,
@@ -72,7 +66,7 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
             "layer": layer,
             "position": position,
             "token": text[position],
-            "recovered": ((difference(changed[place]) - own) / (other - own)).item(),
+            "recovered": ((difference(changed) - own) / (other - own)).item(),
         }
 
 
@@ -85,47 +79,23 @@ def edited(settings: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, list
 
 
 Place = tuple[str, int, int]  # site, layer, position
+Values = dict[tuple[str, int], Tensor]  # by site and layer
 
 
-def by_value(loaded: Loaded, prompt: Encoded, source: Encoded, places: list[Place], memory: int) -> dict[Place, Tensor]:
-    """Logits (vocabulary) for each place, with the source's value of a site there."""
-    record = Record(*{site for site, _, _ in places}, keep=lambda x: x[0])
+def variant_of(place: Place, values: Values) -> Variant:
+    site, layer, position = place
+    edit = Intervention(site, (layer,), Operation("replace", values=values), positions=(position,))
+    return Variant(f"{site} at layer {layer}, position {position}", (edit,))
+
+
+def sources(loaded: Loaded, source: Encoded, places: list[Place]) -> Iterator[Values]:
+    """For each place, the source's values by site and layer: of one whole pass, or of the states after a position."""
+    record = Record(*{site for site, _, _ in places} - {"ssm_state"}, keep=lambda x: x[0])
     forward(loaded.model, source.ids, tap=record)
-    replace = Operation("replace", values=record.seen)
-    variants = [
-        Variant(f"{site} at layer {layer}, position {p}", (Intervention(site, (layer,), replace, positions=(p,)),))
-        for site, layer, p in places
-    ]
-    return dict(zip(places, run(loaded.model, prompt.ids, variants, memory).logits, strict=True))
-
-
-def by_state(loaded: Loaded, prompt: Encoded, source: Encoded, first: int) -> dict[Place, Tensor]:
-    """Logits for each Mamba2 layer and position, with the source's SSM state after that position.
-
-    Both prompts are read token by token; after each, one row for each layer goes on from the prompt's own caches
-    with one state exchanged.
-    """
-    spec, tokens = loaded.model.spec, prompt.ids.shape[1]
-    layers = [i for i, layer in enumerate(spec.layers) if isinstance(layer.mixer, specs.Mamba2)]
-    caches = {p.name: new_cache(spec, 1, tokens, loaded.model.tokens.dtype, loaded.device) for p in (prompt, source)}
-    out: dict[Place, Tensor] = {}
-    read = 0
-    for position in range(first, tokens - 1):
-        for p in (prompt, source):
-            forward(
-                loaded.model, p.ids[:, read : position + 1], caches[p.name], read=last(p.ids[:, read : position + 1])
-            )
-        read = position + 1
-        cache = exchanged(caches[prompt.name], caches[source.name], layers)
-        rest = prompt.ids[:, read:].expand(len(layers), -1)
-        logits = forward(loaded.model, rest, cache, read=last(rest))[:, 0]
-        out |= {("ssm_state", layer, position): logits[row] for row, layer in enumerate(layers)}
-    return out
-
-
-def exchanged(own: Cache, other: Cache, layers: list[int]) -> Cache:
-    """The prompt's cache, one row for each of `layers`, each row with the other's SSM state at its layer."""
-    cache = own.repeat(len(layers))
-    for row, layer in enumerate(layers):
-        cache.states[layer].ssm[row] = other.states[layer].ssm[0]
-    return cache
+    states: dict[int, Values] = {}
+    for position in sorted({p for site, _, p in places if site == "ssm_state"}):
+        at_end = Record("ssm_state", keep=lambda x: x[0])
+        forward(loaded.model, source.ids[:, : position + 1], tap=at_end)
+        states[position] = at_end.seen
+    for site, _, position in places:
+        yield states[position] if site == "ssm_state" else record.seen
