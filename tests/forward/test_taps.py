@@ -23,6 +23,18 @@ def test_looking_at_everything_changes_nothing(pair, variant):
     assert sites == expected
 
 
+@pytest.mark.parametrize("variant", ["gpt2", "qwen3", "granite-two-groups"])
+def test_a_tap_that_costs_nothing_changes_no_bit(pair, variant):
+    """What is measured with a tap must be what the model says without one, to the last bit."""
+    from tokentrail.forward.frame import last
+
+    model, ids = pair(variant).ours(block=True), pair(variant).ids
+    with torch.inference_mode():
+        for read in (None, last(ids)):
+            seen = forward(model, ids, tap=Record("resid_post", "z"), read=read)
+            assert torch.equal(seen, forward(model, ids, read=read))
+
+
 def test_shapes_are_as_documented(pair):
     model, ids = pair("granite-two-groups").ours(), pair("granite-two-groups").ids
     record = Record(*SITES)

@@ -56,16 +56,12 @@ def forward(
     """
     place = Place(ids, lengths, cache)
     check_room(model.spec, cache, place)
-    unseen = read if tap is NO_TAP else None  # what follows the last mixer is then needed at these positions alone
-    x = through_layers(model, embed(model, ids, place, tap), place, cache, tap, keep=unseen)
+    x = through_layers(model, embed(model, ids, place, tap), place, cache, tap)
     if cache is not None:
         advance(cache, place)
-    return unembed(model, x if unseen is read else at(x, read), tap)
-
-
-def at(x: Tensor, positions: Tensor | None) -> Tensor:
-    """x (rows, tokens, width) at positions (rows or 1, n): (rows, n, width); all of it for None."""
-    return x if positions is None else x.gather(1, positions[..., None].expand(x.shape[0], -1, x.shape[2]))
+    if read is not None:
+        x = x.gather(1, read[..., None].expand(x.shape[0], -1, x.shape[2]))  # (rows, n, width)
+    return unembed(model, x, tap)
 
 
 def embed(model: Model, ids: Tensor, place: Place, tap: Tap = NO_TAP) -> Tensor:
@@ -77,18 +73,9 @@ def embed(model: Model, ids: Tensor, place: Place, tap: Tap = NO_TAP) -> Tensor:
 
 
 def through_layers(
-    model: Model,
-    x: Tensor,
-    place: Place,
-    cache: Cache | None = None,
-    tap: Tap = NO_TAP,
-    first: int = 0,
-    keep: Tensor | None = None,
+    model: Model, x: Tensor, place: Place, cache: Cache | None = None, tap: Tap = NO_TAP, first: int = 0
 ) -> Tensor:
-    """The stream (rows, tokens, width) entering layer `first` -> the stream leaving the last layer.
-
-    keep (rows or 1, n): positions to go on with once the last mixer has read from all of them.
-    """
+    """The stream (rows, tokens, width) entering layer `first` -> the stream leaving the last layer."""
     spec = model.spec
     for i in range(first, len(spec.layers)):
         layer, weights = spec.layers[i], model.layers[i]
@@ -98,8 +85,7 @@ def through_layers(
         y, state = MIXERS[type(layer.mixer)](h, weights.mixer, layer.mixer, state, place, i, tap)
         if cache is not None:
             cache.states[i] = state
-        x = torch.add(x, tap("mixer_out", i, y), alpha=spec.residual_scale)
-        x = tap("resid_mid", i, x if i < len(spec.layers) - 1 else at(x, keep))
+        x = tap("resid_mid", i, torch.add(x, tap("mixer_out", i, y), alpha=spec.residual_scale))
         h = tap("ffn_in", i, norm(x, weights.ffn_norm, spec.norm))
         y = ffn(h, weights.ffn, layer.ffn, i, tap)
         x = tap("resid_post", i, torch.add(x, tap("ffn_out", i, y), alpha=spec.residual_scale))
