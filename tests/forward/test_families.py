@@ -122,6 +122,8 @@ def test_the_cell_table_covers_every_layer(variant):
     mixers = [row for row in rows if row["part"] == "mixer"]
     covered = sum(len(expand(row["layers"])) for row in mixers)
     assert covered == len(spec.layers)
+    shown = {row["cell"]: row["detail"] for row in rows}
+    assert shown["context"] == f"{spec.trained_positions} tokens stated"
     assert {"embed", "norm", "residual", "mixer", "ffn", "unembed", "size"} == {row["part"] for row in rows}
 
 

@@ -112,6 +112,7 @@ def describe(spec: Spec) -> list[dict[str, str]]:
         ("size", "layers", "", str(len(spec.layers))),
         ("size", "width", "", str(spec.width)),
         ("size", "vocabulary", "", str(spec.vocabulary)),
+        ("size", "context", "", f"{spec.trained_positions} tokens stated"),
         (
             "embed",
             "token table",
