@@ -32,8 +32,8 @@ def read_bandwidth(megabytes: int = 1024, rounds: int = 15) -> float:
     return x.numel() * 4 / min(seconds(x.sum, rounds))
 
 
-def interleaved(cases: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each case, measured in turns, so that a slow moment of the machine hits all of them."""
+def interleaved(cases: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each case in each round, measured in turns, so that a slow moment of the machine hits all of them."""
     times: dict[str, list[float]] = {name: [] for name in cases}
     for run in cases.values():
         run()
@@ -42,4 +42,12 @@ def interleaved(cases: dict[str, Callable[[], object]], rounds: int) -> dict[str
             start = time.perf_counter()
             cases[name]()
             times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return times
+
+
+def ratio(slower: list[float], faster: list[float]) -> float:
+    """Median over the rounds of how much longer one case took than the other in the same round.
+
+    A machine that drifts from round to round moves the medians of the two apart, but hardly their ratio in a round.
+    """
+    return statistics.median(a / b for a, b in zip(slower, faster, strict=True))

@@ -38,8 +38,8 @@ FAULTS = [
     # Norms
     Fault("RMSNorm subtracts the mean", "llama", NORM, "w = wide(x)", "w = wide(x) - x.mean(-1, keepdim=True)"),
     Fault("RMSNorm divides by the length", "qwen3", NORM, "w.square().mean(-1, keepdim=True)", "w.square().sum(-1, keepdim=True)"),
-    Fault("norm weight plus one", "qwen2", NORM, "return weights.weight * unit", "return (1 + weights.weight) * unit"),
-    Fault("norm weight left out", "granite-nope", NORM, "return weights.weight * unit", "return unit"),
+    Fault("norm weight plus one", "qwen2", NORM, ".mul_(weights.weight)", ".mul_(1 + weights.weight)"),
+    Fault("norm weight left out", "granite-nope", NORM, ".mul_(weights.weight)", ""),
     Fault("LayerNorm without its bias", "gpt2", NORM, "weights.weight, weights.bias, spec.eps", "weights.weight, None, spec.eps"),
     Fault("epsilon fixed", "gpt2-inner", NORM, "weights.bias, spec.eps)", "weights.bias, 1e-5)"),
     # Rotation
@@ -70,7 +70,7 @@ FAULTS = [
     Fault("final norm skipped", "llama", FRAME, 'norm(x, model.final_norm, model.spec.norm)', 'x'),
     Fault("FFN reads the stream before the mixer", "qwen2", FRAME, 'h = tap("ffn_in", i, norm(x,', 'h = tap("ffn_in", i, norm(x - y,'),
     # Mamba2
-    Fault("norm before the gate", "granite-nope", MAMBA, "y.reshape(rows, tokens, spec.inner) * F.silu(wide(gate))", "y.reshape(rows, tokens, spec.inner)"),
+    Fault("gate left out", "granite-nope", MAMBA, "F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))", "y.reshape(rows, tokens, spec.inner)"),
     Fault("gated norm over all groups", "granite-two-groups", MAMBA, "unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps)", "unit_rms(y, spec.eps)"),
     Fault("no SiLU after the convolution", "granite-nope", MAMBA, 'F.silu(xBC))', "xBC)"),
     Fault("convolution bias dropped", "granite-nope", MAMBA, "out = out + conv.bias", "pass"),

@@ -1,12 +1,14 @@
 """The branching batch: every variant's row leaves the clean pass at the first layer that it changes.
 
-The clean pass runs once and its stream is kept at every layer. A block of variants then runs as one batch that
-starts at the block's first layer and takes in rows as it goes up, so that what lies below a variant's first edit is
-never computed twice, and every matrix product sees many rows.
+The rows run in blocks. A block is one batch that starts at its first layer and takes in rows as it goes up, each a
+copy of the clean row at the layer that it changes first. So what lies below a variant's first edit is never computed
+twice, and every matrix product sees many rows. The clean row itself is the first row of the first block, and its
+stream is kept at every layer for all blocks.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +18,17 @@ from torch import Tensor
 
 from tokentrail.errors import InterventionError
 from tokentrail.forward.cache import new_cache
-from tokentrail.forward.frame import Model, forward, last, through_layers, unembed
+from tokentrail.forward.frame import Model, check_room, embed, forward, last, through_layers, unembed
 from tokentrail.forward.place import Place
-from tokentrail.forward.taps import Record, Tap
+from tokentrail.forward.taps import Tap
 from tokentrail.intervene.edits import apply
 from tokentrail.intervene.interventions import Intervention, Variant, check
 from tokentrail.intervene.plan import blocks, state_blocks
 
-ALONE = 3  # variants of every run that are run again on their own
-AGREE = 1e-5  # and how far a probability may then differ
+CLEAN = Variant("clean", ())
+ALONE = 32  # one in so many variants is run again on its own,
+AT_MOST = 3  # at least one and at most so many,
+AGREE = 1e-5  # and a probability may differ by so much
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,15 @@ class Branched:
 
 
 class BranchTap(Tap):
-    """Takes in the rows of a block at their first layers, edits them, and counts."""
+    """Takes in the rows of a block at their first layers, edits them, and counts.
+
+    `streams` holds the clean stream (1, tokens, width) entering each layer, as far as it is known: a block that is
+    led by the clean row adds to it.
+    """
 
     def __init__(self, variants: Sequence[Variant], streams: dict[int, Tensor]):
-        self.streams = streams  # clean stream entering each layer: (1, tokens, width)
+        self.streams = streams
+        self.is_led = variants[0] is CLEAN
         self.applied = Counter()
         self.edits: dict[tuple[str, int], list[tuple[int, Intervention]]] = defaultdict(list)
         for row, variant in enumerate(variants):
@@ -51,8 +60,11 @@ class BranchTap(Tap):
         self.costly = frozenset({"pattern"} if any(v.touches_pattern for v in variants) else ())
 
     def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
-        if site == "resid_pre" and (rows := self.joining[layer]):
-            tensor = torch.cat([tensor, self.streams[layer].expand(rows, -1, -1)])
+        if site == "resid_pre":
+            if self.is_led and layer not in self.streams:
+                self.streams[layer] = tensor[:1].clone()
+            if rows := self.joining[layer]:
+                tensor = torch.cat([tensor, self.streams[layer].expand(rows, -1, -1)])
         for row, edit in self.edits.get((site, layer), ()):
             apply(edit, layer, tensor[row])
             self.applied[row] += 1
@@ -64,40 +76,41 @@ def run(model: Model, ids: Tensor, variants: Sequence[Variant], memory: int) -> 
     """All variants of one prompt, ids (1, tokens), in blocks of at most `memory` bytes.
 
     Raises InterventionError if a variant cannot be applied, if the edits applied are not those planned, or if a
-    variant run alone says something else; ConfigError if no row fits the memory.
+    variant run alone says something else; ConfigError if no row fits the memory; IndexError as `forward`.
     """
     for variant in variants:
         check(variant, model.spec, ids.shape[1])
-    record = Record("resid_pre")
-    clean = forward(model, ids, tap=record, read=last(ids))[0, 0]
-    streams = {layer: stream for (_, layer), stream in record.seen.items()}
-
-    logits = torch.empty(len(variants), clean.shape[0], dtype=clean.dtype, device=clean.device)
-    applied = [0] * len(variants)
+    rows = [CLEAN, *variants]
+    logits = model.tokens.new_empty(len(rows), model.spec.vocabulary)
+    applied = [0] * len(rows)
 
     def note(block: list[int], said: Tensor, counts: Counter) -> None:
         logits[block] = said
         for row, i in enumerate(block):
             applied[i] = counts[row]
 
-    room = {"spec": model.spec, "tokens": ids.shape[1], "memory": memory, "itemsize": clean.element_size()}
-    for block in blocks(variants, **room):
-        note(block, *run_block(model, ids, [variants[i] for i in block], streams))
-    for block in state_blocks(variants, **room):
-        note(block, *run_states(model, ids, [variants[i] for i in block]))
+    place = Place(ids, None, None)
+    check_room(model.spec, None, place)
+    streams = {0: embed(model, ids, place)}
+    room = {"spec": model.spec, "tokens": ids.shape[1], "memory": memory, "itemsize": logits.element_size()}
+    for block in blocks(rows, **room):
+        note(block, *run_block(model, place, [rows[i] for i in block], streams))
+    for block in state_blocks(rows, **room):
+        note(block, *run_states(model, ids, [rows[i] for i in block]))
+    clean, logits, applied = logits[0], logits[1:], applied[1:]
     check_counts(variants, applied)
     check_alone(model, ids, variants, logits)
     return Branched(clean, logits, applied)
 
 
 def run_block(
-    model: Model, ids: Tensor, variants: Sequence[Variant], streams: dict[int, Tensor]
+    model: Model, place: Place, variants: Sequence[Variant], streams: dict[int, Tensor]
 ) -> tuple[Tensor, Counter]:
     """Variants in the order of their first layers -> logits (variants, vocabulary), and edits applied by row."""
     first = variants[0].first_layer
     tap = BranchTap(variants, streams)
     nobody = streams[first][:0]  # (0, tokens, width): the first rows join at the first layer
-    x = through_layers(model, nobody, Place(ids, None, None), tap=tap, first=first)
+    x = through_layers(model, nobody, place, tap=tap, first=first)
     return unembed(model, x[:, -1:])[:, 0], tap.applied
 
 
@@ -130,14 +143,19 @@ def check_counts(variants: Sequence[Variant], applied: Sequence[int]) -> None:
 
 def check_alone(model: Model, ids: Tensor, variants: Sequence[Variant], logits: Tensor) -> None:
     """Run a sample again, each variant by itself in a plain pass, and compare probabilities."""
-    count = min(ALONE, len(variants))
-    for i in [round(k * (len(variants) - 1) / max(count - 1, 1)) for k in range(count)]:
+    for i in sample(len(variants)):
         apart = (run_alone(model, ids, variants[i]).softmax(-1) - logits[i].softmax(-1)).abs().max().item()
         if apart > AGREE:
             raise InterventionError(
                 f"variant {variants[i].name} run alone differs by {apart:.2g} in a probability from its row in the "
                 f"batch; please report this as a fault of the branching batch"
             )
+
+
+def sample(count: int) -> list[int]:
+    """Which of `count` variants are run again: the middles of equal stretches."""
+    taken = min(math.ceil(count / ALONE), AT_MOST)
+    return [(2 * k + 1) * count // (2 * taken) for k in range(taken)]
 
 
 def run_alone(model: Model, ids: Tensor, variant: Variant) -> Tensor:

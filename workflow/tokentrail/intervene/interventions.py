@@ -70,7 +70,8 @@ class Variant:
 
     @property
     def first_layer(self) -> int:
-        return min(layer for edit in self.interventions for layer in edit.layers)
+        """Where its row leaves the clean one; a variant that changes nothing is a row of its own from the start."""
+        return min((layer for edit in self.interventions for layer in edit.layers), default=0)
 
     @property
     def planned(self) -> int:

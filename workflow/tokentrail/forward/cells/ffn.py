@@ -28,7 +28,7 @@ def ffn(x: Tensor, weights: FfnWeights, spec: specs.Ffn, layer: int, tap: Tap) -
     h = weights.up(x)  # (rows, tokens, rows of up)
     if spec.kind == "swiglu":  # Shazeer 2020
         gate, up = h.chunk(2, dim=-1)  # each (rows, tokens, ffn width)
-        h = F.silu(gate) * up
+        h = F.silu(gate).mul_(up)
     else:
         h = F.gelu(h, approximate="tanh")  # Hendrycks and Gimpel 2016, the tanh form
     return weights.down(tap("ffn_act", layer, h))

@@ -86,9 +86,9 @@ def mamba2(
     ssm = tap("ssm_state", layer, ssm)  # (rows, heads, head_dim, state_size)
     y = tap("ssm_y", layer, y + wide(weights.D)[:, None] * u)  # (rows, tokens, heads, head_dim)
 
-    y = y.reshape(rows, tokens, spec.inner) * F.silu(wide(gate))  # the gate comes before the norm
+    y = F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))  # the gate comes before the norm
     y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
-    z = (weights.norm * y.to(x.dtype)).view(rows, tokens, spec.heads, spec.head_dim)
+    z = y.to(x.dtype).mul_(weights.norm).view(rows, tokens, spec.heads, spec.head_dim)
     z = tap("z", layer, z.transpose(1, 2))  # (rows, heads, tokens, head_dim), as attention's
     return weights.out_proj(z.transpose(1, 2).reshape(rows, tokens, spec.inner)), MambaState(window, ssm)
 

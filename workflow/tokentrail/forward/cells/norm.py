@@ -32,10 +32,10 @@ def norm(x: Tensor, weights: NormWeights, spec: specs.Norm) -> Tensor:
     """
     if spec.kind == "layernorm":
         return F.layer_norm(x, x.shape[-1:], weights.weight, weights.bias, spec.eps)
-    return weights.weight * unit_rms(x, spec.eps)
+    return unit_rms(x, spec.eps).mul_(weights.weight)
 
 
 def unit_rms(x: Tensor, eps: float) -> Tensor:
-    """x (..., width) divided by its root mean square over the last axis."""
+    """x (..., width) divided by its root mean square over the last axis, as a tensor of its own."""
     w = wide(x)
     return (w * torch.rsqrt(w.square().mean(-1, keepdim=True) + eps)).to(x.dtype)

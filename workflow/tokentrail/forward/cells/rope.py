@@ -39,4 +39,4 @@ def rotation(positions: Tensor, spec: specs.Rope, head_dim: int, dtype: torch.dt
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x (rows, heads, tokens, head_dim): channel i pairs with channel i + head_dim / 2, halves not neighbours."""
-    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, dims=-1), sin)
+    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, dims=-1), sin)
