@@ -267,6 +267,31 @@ def test_every_variant_stands_in_exactly_one_block(model):
     assert sorted(flat) == list(range(len(variants)))
 
 
+@pytest.mark.parametrize("rows", [2, 3, 100])
+def test_what_lies_below_an_edit_is_computed_once(model, ids, monkeypatch, rows):
+    passed = []
+
+    class Counting(branching.BranchTap):
+        def __call__(self, site, layer, tensor):
+            if site == "mixer_out":
+                passed.append(tensor.shape[0])
+            return super().__call__(site, layer, tensor)
+
+    monkeypatch.setattr(branching, "BranchTap", Counting)
+    variants, layers = every_mixer(model), len(model.spec.layers)
+    found = run(model, ids, variants, rows * bytes_per_row(model.spec, TOKENS, False, 4))
+    assert sum(passed) == layers + sum(layers - variant.first_layer for variant in variants)
+    with torch.inference_mode():
+        assert (found.clean - forward(model, ids, read=last(ids))[0, 0]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("count", [0, 1, 32, 33, 10_000])
+def test_the_sample_is_spread_over_the_variants(count):
+    chosen = branching.sample(count)
+    assert len(set(chosen)) == len(chosen) == min(-(-count // branching.ALONE), branching.AT_MOST)
+    assert all(0 <= i < count for i in chosen)
+
+
 def test_an_edit_that_is_not_applied_is_an_error(model, ids, monkeypatch):
     class Forgetful(branching.BranchTap):
         def __call__(self, site, layer, tensor):
