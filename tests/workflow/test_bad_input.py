@@ -29,6 +29,10 @@ MISTAKES = {
         lambda c: c["stages"]["filler"].update(target=" bishop"),
         "stages.filler: the target ' bishop' does not stand in the head",
     ),
+    "no round": (lambda c: c["stages"]["timing"].update(rounds=0), "stages.timing.rounds is 0, but"),
+    "no row": (lambda c: c["stages"]["timing"].update(batches=[1, 0]), "stages.timing.batches.1 is 0, but"),
+    "no price": (lambda c: c["stages"].update(cost={"price_per_hour": 0}), "stages.cost.price_per_hour is 0, but"),
+    "never at work": (lambda c: c["stages"].update(cost={"occupancy": [0]}), "stages.cost.occupancy.0 is 0, but"),
     "memory below the least": (lambda c: c.update(memory_mb=8), "memory_mb is 8, but"),
 }
 
@@ -36,13 +40,13 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_configuration(done, mistake):
     change, sentence = MISTAKES[mistake]
-    before = done.tables()
+    before = done.tables(timed=True)
     done.configure(change)
     status, output = done.snakemake()
     assert status == 1
     assert sentence in output
     assert "Traceback" not in output
-    assert done.tables() == before
+    assert done.tables(timed=True) == before
 
 
 def safetensors(folder):
