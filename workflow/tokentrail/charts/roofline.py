@@ -63,7 +63,7 @@ def panel(
         return alt.Y(f"{column}:Q", scale=y_scale, axis=axis)
 
     size = {"width": width, "height": 230}
-    roof = alt.Chart(roof_of(rows, x_domain), **size).mark_line(color=theme.INK, strokeWidth=1.4, clip=True)
+    roof = alt.Chart(roof_of(rows, x_domain), **size).mark_line(color=theme.INK, strokeWidth=1.4)
     values = ("intensity", "gflops", "fraction_of_peak", "fraction_of_bandwidth")
     values = ("intensity", "gflops", "fraction_of_peak", "fraction_of_bandwidth")
     drawn = rows.select("implementation", "context", "batch", pl.col(values).round_sig_figs(4), kind=said())
