@@ -30,9 +30,6 @@ MISTAKES = {
         "stages.filler: the target ' bishop' does not stand in the head",
     ),
     "no round": (lambda c: c["stages"]["timing"].update(rounds=0), "stages.timing.rounds is 0, but"),
-    "no row": (lambda c: c["stages"]["timing"].update(batches=[1, 0]), "stages.timing.batches.1 is 0, but"),
-    "no price": (lambda c: c["stages"].update(cost={"price_per_hour": 0}), "stages.cost.price_per_hour is 0, but"),
-    "never at work": (lambda c: c["stages"].update(cost={"occupancy": [0]}), "stages.cost.occupancy.0 is 0, but"),
     "memory below the least": (lambda c: c.update(memory_mb=8), "memory_mb is 8, but"),
 }
 
