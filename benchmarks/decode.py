@@ -14,13 +14,14 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from models import SHAPES, checkpoint_of, verdict
-from rounds import prepared
+from models import SHAPES, checkpoint_of
+from rounds import prepared, verdict
 from tokentrail.forward.frame import Model
 from tokentrail.measure.limits import matrix_peak, read_bandwidth
 from tokentrail.measure.reference import Transformers
@@ -37,7 +38,7 @@ def decode(model: Model, reference: torch.nn.Module, rows: int, context: int, ro
     peers = {attention: Transformers(reference, attention) for attention in ("eager", "sdpa")}
     contenders = {"ours": Ours(model)} | peers
     found = prepared({name: each.decode(ids, STEPS) for name, each in contenders.items()}, rounds)
-    step = found["ours"] / STEPS
+    step = median(found["ours"]) / STEPS
     read = work(model.spec, rows, context, 1).least_bytes / step
     return (
         f"{rows} row(s) at {context:5d}   {verdict(found)}   {1000 * step:8.2f} ms a step, "

@@ -18,14 +18,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from models import PUBLISHED, SHAPES, checkpoint_of, random_ids, verdict  # noqa: E402
-from rounds import interleaved  # noqa: E402
+from models import PUBLISHED, SHAPES, checkpoint_of, random_ids  # noqa: E402
+from rounds import interleaved, verdict  # noqa: E402
 from tokentrail.forward.frame import Model, forward, last  # noqa: E402
 from tokentrail.measure.limits import matrix_peak, read_bandwidth  # noqa: E402
 from tokentrail.measure.work import parameter_bytes  # noqa: E402
@@ -49,7 +50,7 @@ def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds:
         {"ours": lambda: forward(model, ids, read=last(ids)), "eager": theirs("eager"), "sdpa": theirs("sdpa")},
         rounds,
     )
-    return f"prefill {tokens:5d} tokens   {verdict(found)}   {tokens / found['ours']:9.0f} tokens/s"
+    return f"prefill {tokens:5d} tokens   {verdict(found)}   {tokens / median(found['ours']):9.0f} tokens/s"
 
 
 @torch.inference_mode()

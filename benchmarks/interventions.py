@@ -19,13 +19,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import checkpoint_of, random_ids
-from rounds import interleaved
+from rounds import interleaved, ratio
 from tokentrail.forward.frame import Model
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
@@ -142,11 +143,11 @@ def compare(shape: str, rounds: int, peak: float) -> None:
     found = interleaved(cases, rounds)
     print(f"\n{shape}: {len(mixers)} single-mixer ablations, {TOKENS} tokens")
     for name, seconds in found.items():
-        print(f"  {name:26s} {1000 * seconds:9.0f} ms   ratio {seconds / found['ours']:6.2f}")
-    report(model, "all mixers", mixers, found["ours"], peak)
+        print(f"  {name:26s} {1000 * median(seconds):9.0f} ms   ratio {ratio(seconds, found['ours']):6.2f}")
+    report(model, "all mixers", mixers, median(found["ours"]), peak)
     heads = single_heads(model)
     seconds = interleaved({"heads": lambda: run(model, ids, heads, MEMORY)}, max(2, rounds // 2))["heads"]
-    report(model, "all heads ", heads, seconds, peak)
+    report(model, "all heads ", heads, median(seconds), peak)
 
 
 def report(model: Model, what: str, variants: list[Variant], seconds: float, peak: float) -> None:

@@ -38,9 +38,3 @@ def checkpoint_of(shape: str, folder: Path):
 
 def random_ids(model: Model, tokens: int) -> torch.Tensor:
     return timing.random_ids(model.spec.vocabulary, 1, tokens)
-
-
-def verdict(found: dict[str, float]) -> str:
-    """Ours against the faster of transformers' two paths, from seconds by name."""
-    eager, sdpa = (found[name] / found["ours"] for name in ("eager", "sdpa"))
-    return f"ratio {min(eager, sdpa):5.2f}   (eager {eager:.2f}, sdpa {sdpa:.2f})"
