@@ -50,7 +50,7 @@ def decode(model: Model, reference: torch.nn.Module, rows: int, context: int, ro
 def compare(shape: str, rounds: int, bandwidth: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, reference = checkpoint_of(shape, Path(folder))
-        model = load_model(checkpoint, block=True)
+        model = load_model(checkpoint, decode=True)
     print(f"\n{shape}", flush=True)
     for rows, context in CASES:
         print("  " + decode(model, reference, rows, context, rounds, bandwidth), flush=True)

@@ -6,7 +6,7 @@ from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
-    loaded = load(job.table("weights"), job.settings)
+    loaded = load(job.table("weights"), job.settings, decode=True)
     job.write(timing.measure(loaded, job.settings), loaded.checkpoint.sha256)
 
 
