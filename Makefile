@@ -36,6 +36,7 @@ format: .venv/test.stamp
 
 bench: .venv/bench.stamp
 	$(IN_VENV) python benchmarks/forward.py
+	$(IN_VENV) python benchmarks/decode.py
 	$(IN_VENV) python benchmarks/interventions.py
 
 clean:

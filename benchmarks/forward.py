@@ -1,12 +1,12 @@
-"""The forward pass against transformers, in one process: ratios, beside what the machine can do at best.
+"""Prefill against transformers, in one process: ratios, beside what the machine can do at best.
 
     python benchmarks/forward.py                     every shape, about a quarter of an hour on two cores
     python benchmarks/forward.py granite-4.0-h-350m  one shape
     python benchmarks/forward.py --memory qwen3-0.6b peak memory of a load and a long prefill, in a process of its own
 
 A ratio above 1 says that ours is faster than the faster of transformers' eager and sdpa attention. Both read the
-last position's logits only. Prefill runs on blocked weights and decode on plain ones, as forward/cells/linear.py
-says. The full shapes have random weights; `smollm2` is the real model of the embedded run, from the weights cache.
+last position's logits only. The full shapes have random weights; `smollm2` is the real model of the embedded run,
+from the weights cache. `decode.py` times decoding.
 """
 
 from __future__ import annotations
@@ -14,28 +14,26 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from statistics import median
 
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from limits import interleaved, matrix_peak, ratio, read_bandwidth  # noqa: E402
-from models import PUBLISHED, SHAPES, checkpoint_of, parameter_bytes, random_ids  # noqa: E402
-from tokentrail.forward.cache import new_cache  # noqa: E402
+from models import PUBLISHED, SHAPES, checkpoint_of, random_ids  # noqa: E402
+from rounds import interleaved, verdict  # noqa: E402
 from tokentrail.forward.frame import Model, forward, last  # noqa: E402
+from tokentrail.measure.limits import matrix_peak, read_bandwidth  # noqa: E402
+from tokentrail.measure.work import parameter_bytes  # noqa: E402
 from tokentrail.weights.checkpoint import Checkpoint  # noqa: E402
 from tokentrail.weights.load import load_model  # noqa: E402
 
 LENGTHS = (18, 105, 366, 1410)  # the published prompt with 0, 1, 4 and 16 fillers
-DECODE_CONTEXTS = (64, 1000)
-STEPS = 8  # decode steps in one measurement
 
 
 def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds: int) -> str:
@@ -52,58 +50,19 @@ def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds:
         {"ours": lambda: forward(model, ids, read=last(ids)), "eager": theirs("eager"), "sdpa": theirs("sdpa")},
         rounds,
     )
-    return f"prefill {tokens:5d} tokens   {verdict(found)}   {tokens / statistics.median(found['ours']):9.0f} tokens/s"
-
-
-def decode_ratio(model: Model, reference: torch.nn.Module, context: int, rounds: int) -> str:
-    """STEPS greedy-sized steps after a prompt; the caches are filled once and set back before every round."""
-    ids, token = random_ids(model, context), torch.zeros(1, 1, dtype=torch.int64)
-
-    def ours():
-        cache = new_cache(model.spec, rows=1, capacity=context + STEPS)
-        forward(model, ids, cache, read=last(ids))
-        return lambda: [forward(model, token, cache) for _ in range(STEPS)]
-
-    def theirs(attention: str):
-        reference.set_attn_implementation(attention)
-        cache = reference(ids, use_cache=True, logits_to_keep=1).cache
-
-        def run():
-            for _ in range(STEPS):
-                reference(token, cache=cache, use_cache=True)
-
-        return run
-
-    times: dict[str, list[float]] = {"ours": [], "eager": [], "sdpa": []}
-    for _ in range(rounds + 1):
-        for name in times:
-            run = ours() if name == "ours" else theirs(name)
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
-    found = {name: all_of[1:] for name, all_of in times.items()}
-    rate = STEPS / statistics.median(found["ours"])
-    read = parameter_bytes(model) * rate / 1e9
-    return f"decode at {context:5d}        {verdict(found)}   {rate:9.1f} tokens/s, parameters at {read:.1f} GB/s"
-
-
-def verdict(found: dict[str, list[float]]) -> str:
-    eager, sdpa = (ratio(found[name], found["ours"]) for name in ("eager", "sdpa"))
-    return f"ratio {min(eager, sdpa):5.2f}   (eager {eager:.2f}, sdpa {sdpa:.2f})"
+    return f"prefill {tokens:5d} tokens   {verdict(found)}   {tokens / median(found['ours']):9.0f} tokens/s"
 
 
 @torch.inference_mode()
 def compare(shape: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, reference = checkpoint_of(shape, Path(folder))
-        model, plain = load_model(checkpoint, block=True), load_model(checkpoint)
+        model = load_model(checkpoint, block=True)
     print(f"\n{shape}", flush=True)
     for tokens in LENGTHS:
         room = model.spec.learned_positions
         tokens = tokens if room is None else min(tokens, room)
         print("  " + prefill_ratio(model, reference, tokens, rounds), flush=True)
-    for context in DECODE_CONTEXTS:
-        print("  " + decode_ratio(plain, reference, context, rounds), flush=True)
 
 
 @torch.inference_mode()
@@ -120,7 +79,7 @@ def memory(shape: str) -> None:
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     logits = forward(model, ids, read=last(ids))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    asked = parameter_bytes(model) + logits.numel() * 4
+    asked = parameter_bytes(model.spec) + logits.numel() * 4
     print(
         f"{shape}: weights and logits {asked / 2**20:.0f} MiB; peak of the load {(loaded - before) / asked:.2f} of it, "
         f"of a prefill of {tokens} tokens {(peak - before) / asked:.2f}"

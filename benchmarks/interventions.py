@@ -25,12 +25,14 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from limits import interleaved, matrix_peak, ratio
-from models import checkpoint_of, layer_products, random_ids
+from models import checkpoint_of, random_ids
+from rounds import interleaved, ratio
 from tokentrail.forward.frame import Model
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
+from tokentrail.measure.limits import matrix_peak
 from tokentrail.measure.reference import MIXERS, as_folder, layers_of, part_of
+from tokentrail.measure.work import layer_products
 from tokentrail.weights.load import load_model
 
 TOKENS = 18  # the published prompt's
@@ -52,7 +54,7 @@ def single_heads(model: Model) -> list[Variant]:
 
 def operations(model: Model, variants: list[Variant], tokens: int) -> int:
     """Floating-point operations in the matrix products of the branching batch, the clean pass included."""
-    per_layer = layer_products(model)
+    per_layer = layer_products(model.spec)
     rows = [1 + sum(v.first_layer <= i for v in variants) for i in range(len(per_layer))]
     head = model.head.weight.numel() * (1 + len(variants))
     return 2 * (sum(r * p * tokens for r, p in zip(rows, per_layer, strict=True)) + head)

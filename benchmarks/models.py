@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from math import prod
 from pathlib import Path
 
 import torch
@@ -11,8 +10,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
-from tokentrail.forward.assemble import shapes  # noqa: E402
 from tokentrail.forward.frame import Model  # noqa: E402
+from tokentrail.measure import timing  # noqa: E402
 
 PUBLISHED = ("gpt2", "qwen3-0.6b", "granite-4.0-h-350m")
 SHAPES = ("smollm2", *PUBLISHED)
@@ -38,20 +37,4 @@ def checkpoint_of(shape: str, folder: Path):
 
 
 def random_ids(model: Model, tokens: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(tokens)
-    return torch.randint(0, model.spec.vocabulary, (1, tokens), generator=generator)
-
-
-def parameter_bytes(model: Model) -> int:
-    """Bytes of all weights in float32."""
-    return 4 * sum(prod(shape) for shape in shapes(model.spec).values())
-
-
-def layer_products(model: Model) -> list[int]:
-    """Multiplications that one token costs in the matrices of each layer."""
-    matrices = [0] * len(model.spec.layers)
-    for name, shape in shapes(model.spec).items():
-        match name.split("."):
-            case ["layers", layer, *_, "weight"] if len(shape) == 2:
-                matrices[int(layer)] += prod(shape)
-    return matrices
+    return timing.random_ids(model.spec.vocabulary, 1, tokens)

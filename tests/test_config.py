@@ -84,6 +84,27 @@ def test_mistakes_in_the_interventions_are_named(stages, words):
     assert words in one_sentence(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ({"cache": {"prompts": ["nobody"]}}, "stages.cache.prompts names 'nobody'"),
+        ({"cache": {"steps": 0}}, "stages.cache.steps is 0"),
+        ({"cache": {"pieces": [3, 0]}}, "stages.cache.pieces.1 is 0"),
+        ({"timing": {"rounds": 0}}, "stages.timing.rounds is 0"),
+        ({"timing": {"decode_contexts": [0]}}, "stages.timing.decode_contexts.0 is 0"),
+        ({"timing": {"batches": [-1]}}, "stages.timing.batches.0 is -1"),
+        ({"timing": {"peers": ["flash"]}}, "stages.timing.peers.0"),
+        ({"timing": {"threads": 0}}, "stages.timing.threads is 0"),
+        ({"cost": {"price_per_hour": 0}}, "stages.cost.price_per_hour is 0"),
+        ({"cost": {"occupancy": [1.5]}}, "stages.cost.occupancy.0 is 1.5"),
+    ],
+)
+def test_mistakes_in_cache_timing_and_cost_are_named(stages, words):
+    with pytest.raises(ConfigError) as caught:
+        config.parse(changed(lambda c: c["stages"].update(stages)))
+    assert words in one_sentence(caught.value)
+
+
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
     for stage in [*tables.TABLES, "parity_gate", "charts", "report"]:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from jsonschema import Draft202012Validator
-from tokentrail import docs, tables
+from tokentrail import config, docs, tables
 
 
 def test_the_kept_schema_and_readme_are_current():
@@ -25,13 +25,21 @@ def test_every_key_and_every_column_is_explained():
             assert f"| {column} |" in docs.data_dictionary()
 
 
-def test_the_schema_is_valid_and_accepts_the_embedded_configuration():
+@pytest.mark.parametrize("name", sorted(path.name for path in (docs.ROOT / "config").glob("*.yaml")))
+def test_the_schema_is_valid_and_accepts_the_kept_configurations(name):
     import yaml
 
     schema = json.loads(docs.schema_text())
     Draft202012Validator.check_schema(schema)
-    config = yaml.safe_load((docs.ROOT / "config/config.yaml").read_text())
-    Draft202012Validator(schema).validate(config)
+    kept = yaml.safe_load((docs.ROOT / "config" / name).read_text())
+    Draft202012Validator(schema).validate(kept)
+    config.parse(kept)
+
+
+def test_the_timing_configuration_runs_the_full_grid():
+    kept = config.load(docs.ROOT / "config/timing.yaml").stages.timing
+    assert kept.peers == ["eager", "sdpa"]
+    assert kept.model_copy(update={"peers": []}) == config.TimingStage()
 
 
 @pytest.mark.parametrize("page", ["README.md", "config/README.md", "results/README.md"])

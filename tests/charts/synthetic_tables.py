@@ -52,7 +52,9 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
     """All tables, for the first `models` models; each is checked against its schema."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for index, model in enumerate(list(DEPTHS)[:models]):
-        made_of_model = of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts)
+        made_of_model = (
+            of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts) | of_time(index, model, prompts)
+        )
         for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
     return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
@@ -280,3 +282,78 @@ def attribution(prompt: str, layers: list, heads: list) -> list[dict[str, Any]]:
         *(row(layer, "z", head, mixer, 1.0 + 0.1 * layer + head, 0.5) for layer, mixer, head in heads),
         *(row(layer, "ffn_out", None, "", 0.5, 1.5) for layer, _ in layers),
     ]
+
+
+def of_time(index: int, model: str, prompts: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+    """The cache's tables and the timed ones; transformers is timed beside the first two models only."""
+    mamba2 = DEPTHS[model] - len(ATTENTION_LAYERS[model])
+    kv, state = 512 * len(ATTENTION_LAYERS[model]), 2048 * mamba2
+    apart = {"max_abs_logit_diff": 2e-5, "mean_abs_logit_diff": 3e-6, "top1_agrees": True}
+    errors = {"max_abs_error_ours": 3e-5, "max_abs_error_ours_full": 2e-5}
+    theirs = {"max_abs_error_reference": 4e-2 if mamba2 else 3e-5, "max_abs_error_reference_full": 2e-5}
+    theirs |= {"reference_max_abs_logit_diff": 4e-2 if mamba2 else 2e-5, "reference_mean_abs_logit_diff": 3e-6}
+    calls = {
+        ("decode", 1): [4, 1, 1],
+        ("chunked_prefill", 3): [3, 1],
+        ("chunked_prefill", 4): [4],
+        ("continuation", 2): [4, 2],
+        ("batch", 1): [4, 1, 1],
+    }
+    cache = [
+        {"prompt": prompt, "kind": kind, "piece": piece, "step": step, "token": HOSTILE[step], "tokens": tokens}
+        | (apart | errors | theirs | {"reference_top1_agrees": mamba2 == 0})
+        | {"cache_tokens": read, "kv_bytes": kv * read, "conv_bytes": 64 * mamba2, "state_bytes": state}
+        | {"formula_bytes": kv * read + 64 * mamba2 + state, "reserved_bytes": kv * 6 + 64 * mamba2 + state}
+        for prompt in prompts[:2]
+        for (kind, piece), sizes in calls.items()
+        for step, tokens in enumerate(sizes)
+        for read in [sum(sizes[: step + 1])]
+    ]
+    names = ["tokentrail", *(["transformers eager", "transformers sdpa"] if index < 2 else [])]
+    cases = [("decode", context, 1) for context in (8, 128, 1000)] + [("prefill", n, 1) for n in (8, 128)]
+    cases += [("batch", 64, rows) for rows in (1, 2, 8)]
+    summary = [
+        timed_case(index, name, kind, context, batch, beyond=model == "gamma" and context == 1000)
+        for name in names
+        for kind, context, batch in cases
+    ]
+    ok = [row for row in summary if row["status"] == "ok" and row["implementation"] == "tokentrail"]
+    facts = {"processor": f"Processor {HOSTILE[0]}", "threads": "2", "torch": "2.13.0", "cores": "2"}
+    return {
+        "cache": cache,
+        "timing_summary": summary,
+        "machine": [{"fact": fact, "value": value} for fact, value in facts.items()],
+        "cost": [
+            {name: row[name] for name in ("kind", "context", "batch", "tokens_per_second")}
+            | {"price_per_hour": 1.0, "occupancy": occupancy, "step_latency_ms": row["median_ms"]}
+            | {"dollars_per_million_tokens": 1e6 / (3600 * occupancy * row["tokens_per_second"])}
+            for row in ok
+            for occupancy in (1.0, 0.5)
+        ],
+    }
+
+
+def timed_case(index: int, name: str, kind: str, context: int, batch: int, beyond: bool) -> dict[str, Any]:
+    median = (20.0 + 5 * index + 3 * batch + context / (2 if kind == "prefill" else 100)) * (1 + 0.4 * len(name) / 17)
+    tokens = context if kind == "prefill" else batch
+    rate = 1000 * tokens / median
+    row = {
+        "median_ms": median,
+        "p10_ms": median * 0.9,
+        "p90_ms": median * 1.2,
+        "repeat_median_ms": median * 1.1,
+        "drift": 0.1,
+        "tokens_per_second": rate,
+        "parameter_bytes_per_second": rate * 4e8,
+        "least_bytes_per_second": 4e11 / median,
+        "achieved_flops": rate * 2e8,
+        "intensity": tokens / 2,
+        "fraction_of_peak": rate * 2e8 / 2e11,
+        "fraction_of_bandwidth": 4e11 / median / 4e10,
+    }
+    return {
+        **(dict.fromkeys(row) if beyond else row),
+        **{"implementation": name, "kind": kind, "context": context, "batch": batch, "rounds": 0 if beyond else 7},
+        **{"matrix_peak": 2e11, "read_bandwidth": 4e10, "threads": 2, "status": "skipped" if beyond else "ok"},
+        "reason": "1008 tokens, but the model has 1000 positions" if beyond else "",
+    }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tokentrail.forward.cache import new_cache
+from tokentrail.forward.cache import KeyValues, new_cache
 from tokentrail.forward.frame import forward, last
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 FAMILIES = ["gpt2", "llama3-scaling", "qwen2", "qwen3", "granite-nope", "granite-two-groups", "granite-rope"]
 WITHIN = 1e-5
@@ -116,3 +118,33 @@ def test_the_mamba_state_does_not_grow(pair):
     model = pair("granite-mamba-only").ours()
     small, large = (new_cache(model.spec, 1, capacity) for capacity in (8, 8000))
     assert [s.ssm.shape for s in small.states] == [s.ssm.shape for s in large.states]
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor that any operation makes anew, in numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        given = {t.untyped_storage().data_ptr() for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        made = operation(*args, **(kwargs or {}))
+        for t in tree_leaves(made):
+            if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in given:
+                self.numbers = max(self.numbers, t.numel())
+        return made
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_no_step_copies_the_cache(model, rows):
+    ids = torch.ones(rows, 240, dtype=torch.int64)
+    cache = new_cache(model.spec, rows, capacity=241)
+    with torch.inference_mode():
+        forward(model, ids, cache)
+        places = [part.data_ptr() for state in cache.states if isinstance(state, KeyValues) for part in state]
+        with Largest() as largest:
+            forward(model, ids[:, :1], cache)
+    keys = min(state.keys.numel() for state in cache.states if isinstance(state, KeyValues))
+    assert 0 < largest.numbers < keys
+    assert places == [part.data_ptr() for state in cache.states if isinstance(state, KeyValues) for part in state]

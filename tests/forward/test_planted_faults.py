@@ -45,7 +45,7 @@ FAULTS = [
     # Rotation
     Fault("neighbours rotated, not halves", "llama", ROPE, "x.roll(x.shape[-1] // 2, dims=-1)", "x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)"),
     Fault("rotation the other way", "llama", ROPE, "torch.cat([-sin, sin]", "torch.cat([sin, -sin]"),
-    Fault("queries not rotated", "qwen3", ATTENTION, "rotate(q, cos, sin), rotate(k", "q, rotate(k"),
+    Fault("queries not rotated", "qwen3", ATTENTION, "qk = rotate(qk, cos, sin)", "qk = torch.cat([qk[:, : spec.heads], rotate(qk[:, spec.heads :], cos, sin)], dim=1)"),
     Fault("theta ignored", "llama-theta", ROPE, "spec.theta**-exponents", "10000.0**-exponents"),
     Fault("Llama-3 scaling ignored", "llama3-scaling", ROPE, "if spec.scaling is None:", "if True:"),
     Fault("Llama-3 blend reversed", "llama3-scaling", ROPE, "(kept + (1 - kept) / s.factor)", "(1 - kept + kept / s.factor)"),
@@ -54,12 +54,12 @@ FAULTS = [
     # Attention
     Fault("scale forgotten", "granite-nope", GRANITE, 'scale=c.real("attention_multiplier")', "scale=(c.real('attention_multiplier'), 1.0)[1]"),
     Fault("scale of the hidden size", "llama-head-dim", LLAMA, "scale=head_dim**-0.5", "scale=(width // heads) ** -0.5"),
-    Fault("keys and values swapped", "qwen2", ATTENTION, "q, k, v = heads.split", "q, v, k = heads.split"),
+    Fault("keys and values swapped", "qwen2", ATTENTION, 'q, k, v = tap("q"', 'q, v, k = tap("q"'),
     Fault("no causal mask", "gpt2", ATTENTION, "is_causal=causal", "is_causal=False"),
     Fault("key/value heads interleaved", "llama", ATTENTION, "    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,", "    k, v = (t.repeat(1, 3, 1, 1) for t in (k, v))\n    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,"),
     Fault("qk-norm dropped", "qwen3", ATTENTION, "if spec.qk_norm is not None:", "if False:"),
-    Fault("q normalised with k's weight", "qwen3", ATTENTION, "norm(q, weights.q_norm", "norm(q, weights.k_norm"),
-    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    q, k, v = tap(\"q\"", "    if spec.qk_norm is not None:\n        q, k = norm(q, weights.q_norm, spec.qk_norm), norm(k, weights.k_norm, spec.qk_norm)\n    q, k, v = tap(\"q\""),
+    Fault("q normalised with k's weight", "qwen3", ASSEMBLE, '(tensor(f"{name}.q_norm.weight"), cell.heads)', '(tensor(f"{name}.k_norm.weight"), cell.heads)'),
+    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    if spec.qk_norm is not None:\n        qk = norm(qk, weights.qk_norm, spec.qk_norm)\n    if spec.rope is not None:\n        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)  # (rows, 1, tokens, head_dim)\n        qk = rotate(qk, cos, sin)\n", "    cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n    qk = norm(rotate(qk, cos, sin), weights.qk_norm, spec.qk_norm)\n"),
     # The frame
     Fault("embedding multiplier forgotten", "granite-nope", FRAME, " * model.spec.embedding_scale", ""),
     Fault("residual multiplier forgotten on the mixer", "granite-nope", FRAME, 'tap("mixer_out", i, y), alpha=spec.residual_scale', 'tap("mixer_out", i, y), alpha=1'),

@@ -5,7 +5,7 @@ import pytest
 import synthetic_tables as synthetic
 from markupsafe import Markup
 from tokentrail.report import words
-from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
+from tokentrail.report.sections import ablations, attribution, cache, distance, mixing, patching, sink, timing
 
 ALICE = words.chip(" Alice")
 
@@ -274,7 +274,94 @@ def test_spans_of_layers():
     assert words.ranges([0, 1, 2, 3, 7, 9, 10]) == "0 to 3, 7, 9 and 10"
 
 
-@pytest.mark.parametrize("section", [ablations, attribution, distance, mixing, patching, sink])
+def cached(*rows):
+    """kind, our difference, transformers' difference, tokens held; the state is 100 bytes and a token 8"""
+    return pl.DataFrame(
+        [
+            {"prompt": "king", "kind": kind, "max_abs_logit_diff": ours, "reference_max_abs_logit_diff": theirs}
+            | {"max_abs_error_ours": ours / 2, "max_abs_error_reference": theirs / 2, "top1_agrees": True}
+            | {"cache_tokens": tokens, "kv_bytes": 8 * tokens, "conv_bytes": 40, "state_bytes": 60}
+            | {"formula_bytes": 8 * tokens + 100}
+            for kind, ours, theirs, tokens in rows
+        ]
+    )
+
+
+def test_the_cache_agrees():
+    rows = cached(("decode", 2e-5, 1e-5, 5), ("decode", 3e-5, 2e-5, 6), ("continuation", 1e-5, 1e-5, 7))
+    assert plain(cache.agreement(rows)) == (
+        "Logits from the cache differ from recomputed ones by at most 3.0 × 10−5 token by token and 1.0 × 10−5 with "
+        "several tokens in one call. Both name the same first token in all of 3 calls. transformers’ own cached pass "
+        "differs from its full one by up to 2.0 × 10−5; against recomputation in float64, ours is off by up to "
+        "1.5 × 10−5 and transformers’ by 1.0 × 10−5."
+    )
+    assert plain(cache.held(rows)) == (
+        "In a row’s cache, each token adds 8 bytes of keys and values and convolution windows and states take 100 "
+        "bytes however many tokens were read; the sum equals the formula in every call."
+    )
+
+
+def test_a_cache_that_does_not_agree_is_told():
+    rows = cached(("decode", 2e-5, 0.1, 5), ("decode", 3e-5, 2e-5, 6))
+    assert "by up to 1.0 × 10−1, token by token of king;" in plain(cache.agreement(rows))
+    other = rows.with_columns(top1_agrees=pl.Series([True, False]), formula_bytes=pl.col("formula_bytes") + 1)
+    assert "They name different first tokens in 1 of 2 calls." in plain(cache.agreement(other))
+    assert plain(cache.held(other)).endswith("the sum equals the formula in only 0 of 2 calls.")
+
+
+def timed(*rows):
+    """implementation, kind, context, rows, median in ms; the repetition takes a tenth longer"""
+    return pl.DataFrame(
+        [
+            {"model": "m", "implementation": name, "kind": kind, "context": context, "batch": batch, "median_ms": ms}
+            | {"drift": 0.1, "rounds": 7, "threads": 2, "status": "ok", "matrix_peak": 2e11, "read_bandwidth": 5e10}
+            | {"fraction_of_bandwidth": 10 / ms, "fraction_of_peak": 20 / ms}
+            for name, kind, context, batch, ms in rows
+        ]
+    )
+
+
+def test_times_beside_the_limits():
+    rows = timed(("tokentrail", "decode", 8, 1, 20.0), ("tokentrail", "batch", 64, 8, 25.0))
+    said = plain(timing.limits(pl.concat([rows, timed(("tokentrail", "prefill", 128, 1, 40.0))])))
+    assert said == (
+        "With 2 threads, the same process measured 200 GFLOP/s in a large float32 product and 50.0 GB/s reading "
+        "memory. Decode reads what it must read once at up to 50.0% of that bandwidth (1 row after 8 tokens); prefill "
+        "computes at up to 50.0% of that peak (prefill of 128 tokens)."
+    )
+    assert plain(timing.limits(rows)).endswith("(1 row after 8 tokens).")
+    assert plain(timing.drift(rows.with_columns(drift=pl.Series([0.02, -0.3])))) == (
+        "From the first block of 7 rounds to its repetition, medians moved by 30.0% at most (8 rows after 64 tokens)."
+    )
+
+
+def test_peers_are_compared_case_by_case_with_the_faster_of_them():
+    ours = timed(("tokentrail", "decode", 8, 1, 20.0), ("tokentrail", "batch", 64, 8, 25.0))
+    assert timing.peers(ours) == ""
+    theirs = timed(
+        ("transformers eager", "decode", 8, 1, 50.0),
+        ("transformers sdpa", "decode", 8, 1, 30.0),
+        ("transformers sdpa", "batch", 64, 8, 20.0),
+    )
+    assert plain(timing.peers(pl.concat([ours, theirs]))) == (
+        "Against the faster of transformers’ paths in the same rounds, ours is 0.800 to 1.50 times as fast (8 rows "
+        "after 64 tokens; 1 row after 8 tokens)."
+    )
+
+
+def test_every_case_has_its_price_and_what_was_skipped_its_reason():
+    tables = synthetic.tables(4)
+    beside, _, gamma, _ = timing.view(tables, synthetic.settings(4))
+    prices = [(row["implementation"], row["prices"]) for row in beside["cases"] if row["kind"] == "batch"]
+    assert all((None not in found) == (name == "tokentrail") for name, found in prices)
+    full, half = prices[0][1]
+    assert half == pytest.approx(2 * full)
+    assert [row["reason"] for row in gamma["cases"] if row["status"] == "skipped"] == [
+        "1008 tokens, but the model has 1000 positions"
+    ]
+
+
+@pytest.mark.parametrize("section", [ablations, attribution, cache, distance, mixing, patching, sink, timing])
 def test_views_follow_the_configured_models_and_their_absence(section):
     settings = synthetic.settings(4)
     assert section.view(synthetic.empty(), settings) == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tokentrail.tables import TIMED
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["Snakefile", "workflow", "scripts", "profiles", "envs"]
@@ -46,6 +47,15 @@ CONFIG: dict[str, Any] = {
         "mixing": {"prompts": ["king"]},
         "attention": {"prompts": ["king"]},
         "sink": {"prompts": ["king"]},
+        "cache": {"prompts": ["king"], "steps": 2, "pieces": [3]},
+        "timing": {
+            "decode_contexts": [4],
+            "batches": [1, 2],
+            "batch_context": 4,
+            "prefill_lengths": [4],
+            "rounds": 2,
+            "steps": 1,
+        },
         # The tiny tokenizer makes seven tokens of king and of capital, and four of short.
         "ablations": {"prompts": ["king"], "resample_from": {"king": "capital"}},
         "patching": {"pairs": [{"prompt": "king", "source": "capital"}]},
@@ -123,8 +133,13 @@ class Checkout:
         path = self.path / file
         path.write_text(path.read_text() + text)
 
-    def tables(self) -> dict[str, bytes]:
-        return {str(path.relative_to(self.results)): path.read_bytes() for path in self.results.rglob("*.parquet")}
+    def tables(self, timed: bool = False) -> dict[str, bytes]:
+        """The content of every table; of those that hold times only if asked, as two runs may differ in them."""
+        return {
+            str(path.relative_to(self.results)): path.read_bytes()
+            for path in self.results.rglob("*.parquet")
+            if timed or path.stem not in TIMED
+        }
 
     def copy(self, path: Path, keep_results: bool = True) -> "Checkout":
         """A copy with all times kept, as snakemake goes by them; the weights cache is shared."""

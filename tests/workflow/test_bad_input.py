@@ -29,6 +29,7 @@ MISTAKES = {
         lambda c: c["stages"]["filler"].update(target=" bishop"),
         "stages.filler: the target ' bishop' does not stand in the head",
     ),
+    "no round": (lambda c: c["stages"]["timing"].update(rounds=0), "stages.timing.rounds is 0, but"),
     "memory below the least": (lambda c: c.update(memory_mb=8), "memory_mb is 8, but"),
 }
 
@@ -36,13 +37,13 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_configuration(done, mistake):
     change, sentence = MISTAKES[mistake]
-    before = done.tables()
+    before = done.tables(timed=True)
     done.configure(change)
     status, output = done.snakemake()
     assert status == 1
     assert sentence in output
     assert "Traceback" not in output
-    assert done.tables() == before
+    assert done.tables(timed=True) == before
 
 
 def safetensors(folder):

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 from tokentrail.provenance import constant
+from tokentrail.tables import TIMED
 
 pytestmark = pytest.mark.slow
 
 MODELS = ("alpha", "beta")
 ROOT = Path(__file__).resolve().parents[2]
-ON_KING = {"lens", "attribution", "mixing", "attention", "sink"}
+ON_KING = {"lens", "attribution", "mixing", "attention", "sink", "cache"}
 ON_CAPITAL_TOO = {"next_token", "distribution", "residual", "ablations", "patching"}
 FROM_FILLERS = {"filler_sweep", "long_range"}
 FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_CAPITAL_TOO | ON_KING
-GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps"}
-ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
+GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps", "timing"}
+ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"} | set(TIMED)
 
 
 def jobs_for(tables: set[str], models=MODELS) -> set[str]:
@@ -108,6 +109,20 @@ def test_one_filler(done):
     assert done.plan() == jobs_for(FROM_FILLERS)
 
 
+def test_rounds_of_timing(done):
+    done.configure(lambda c: c["stages"]["timing"].update(rounds=1))
+    assert done.plan() == jobs_for(set(TIMED))
+
+
+def test_price(done):
+    done.configure(lambda c: c["stages"].update(cost={"price_per_hour": 2.0}))
+    assert done.plan() == jobs_for({"cost"})
+
+
+def test_other_cores_time_nothing_again(done):
+    assert "Nothing to be done" in done.run("--cores", "2")
+
+
 def test_sites_of_patching(done):
     done.configure(lambda c: c["stages"]["patching"].update(sites=["resid_pre"]))
     assert done.plan() == jobs_for({"patching"})
@@ -127,6 +142,11 @@ def test_one_measure(done):
 def test_how_edits_are_applied(done):
     done.append("workflow/tokentrail/intervene/edits.py", "\n# edited\n")
     assert done.plan() == jobs_for({"ablations", "patching", "filler_sweep", "sink"})
+
+
+def test_how_times_are_summed_up(done):
+    done.append("workflow/tokentrail/measure/timing_summary.py", "\n# edited\n")
+    assert done.plan() == jobs_for({"timing_summary", "machine", "cost"})
 
 
 def test_one_script(done):
@@ -152,7 +172,7 @@ def test_deleted_table_is_made_again(done):
 
 def test_failing_gate_stops_what_needs_it_and_leaves_its_tables(done):
     """A prompt is changed while nothing can pass; then both are taken back."""
-    before = done.tables()
+    before = done.tables(timed=True)
 
     def change(config):
         config["prompts"]["king"]["text"] = "The king gave the book to the"
@@ -165,7 +185,7 @@ def test_failing_gate_stops_what_needs_it_and_leaves_its_tables(done):
     assert "parity_gate of alpha: " in output
     assert "Traceback" not in output
     assert not (done.results / "alpha" / "parity.passed").exists()
-    after = done.tables()
+    after = done.tables(timed=True)
     made = {"alpha/parity.parquet", "alpha/parity_layers.parquet"}
     assert {name for name in before if before[name] != after.get(name)} <= made
     assert before["alpha/parity.parquet"] != after["alpha/parity.parquet"], "kept for inspection"

@@ -214,6 +214,51 @@ class SinkStage(PromptsStage):
     """Text whose first token replaces the first token."""
 
 
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class CacheStage(PromptsStage):
+    """Decode with a cache against full recomputation."""
+
+    steps: Count = 5
+    """Tokens that are decoded greedily after each prompt."""
+    pieces: list[Count] = [1, 3, 8]
+    """Tokens in a piece of a chunked prefill; the whole prompt in one piece is always measured too."""
+
+
+class TimingStage(Section):
+    """Wall-clock times. The job runs alone, on all cores that snakemake was given."""
+
+    decode_contexts: list[Count] = [8, 128, 512, 1000]
+    """Tokens in the cache before decoding, for one row."""
+    batches: list[Count] = [1, 2, 4, 8]
+    """Rows of batched decoding."""
+    batch_context: Count = 64
+    """Tokens in the cache of each row of a batch."""
+    prefill_lengths: list[Count] = [8, 32, 128, 512, 1000]
+    """Tokens of an input that is read at once."""
+    rounds: Count = 7
+    """Rounds in each of the two blocks; every round times every case once, in a shuffled order."""
+    steps: Count = 4
+    """Decode steps in one measurement; their mean is what a round says of a step."""
+    peers: list[Literal["eager", "sdpa"]] = []
+    """transformers' attention implementations to time in the same rounds."""
+    threads: Count | None = None
+    """Threads for torch; as many as the job has cores if not given."""
+    seed: int = 0
+    """Seed of the shuffling."""
+
+
+class CostStage(Section):
+    """The price and the wait. Both keys are assumptions, and are shown as such."""
+
+    price_per_hour: float = Field(default=1.0, gt=0)
+    """Price of the machine, in dollars an hour."""
+    occupancy: list[Share] = [1.0, 0.5]
+    """Shares of the paid time in which the machine works."""
+
+
 class Stages(Section):
     """Settings of the stages."""
 
@@ -241,9 +286,15 @@ class Stages(Section):
     """Every attention head's last row."""
     sink: SinkStage = SinkStage()
     """What position 0 is needed for."""
+    cache: CacheStage = CacheStage()
+    """Decode with a cache, and the cache's bytes."""
+    timing: TimingStage = TimingStage()
+    """Decode and prefill times: the stages `timing`, `timing_summary` and `machine`."""
+    cost: CostStage = CostStage()
+    """Price of a million tokens."""
 
 
-ON_SOME_PROMPTS = ("lens", "residual", "ablations", "attribution", "mixing", "attention", "sink")
+ON_SOME_PROMPTS = ("lens", "residual", "ablations", "attribution", "mixing", "attention", "sink", "cache")
 
 
 class Config(Section):
@@ -262,7 +313,7 @@ class Config(Section):
     device: Text = "cpu"
     """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
     memory_mb: int = Field(default=2048, ge=16)
-    """Largest working memory of one batch of interventions, beside the model itself."""
+    """Largest working memory of one batch of interventions, or of one timed case, beside the model itself."""
     lock_file: Text = "config/weights.lock.json"
     """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
 
@@ -382,6 +433,18 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
         case "sink":
             prompts = prompts_for(config, stage)
             return common | {"prompts": prompts, "replacement": config.stages.sink.replacement}
+        case "cache":
+            chosen = config.stages.cache
+            prompts = prompts_for(config, stage)
+            return common | {"prompts": prompts, "steps": chosen.steps, "pieces": list(chosen.pieces)}
+        case "timing":
+            return common | config.stages.timing.model_dump() | {"memory_mb": config.memory_mb}
+        case "timing_summary":
+            return {"model": model}
+        case "machine":
+            return {"model": model, "device": config.device}
+        case "cost":
+            return {"model": model} | config.stages.cost.model_dump()
         case "tokens" | "parity_layers" | "distribution" | "lens" | "residual" | "attribution" | "mixing" | "attention":
             return common | {"prompts": prompts_for(config, stage)}
         case "charts":

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells import attention, ffn, mamba2, norm
-from tokentrail.forward.cells.linear import Linear, blocked
+from tokentrail.forward.cells.linear import BlockedLinear, Linear, blocked
 from tokentrail.forward.frame import LayerWeights, Model
 
 CELL_SHAPES = {specs.Attention: attention.shapes, specs.Mamba2: mamba2.shapes}
@@ -37,27 +38,36 @@ def shapes(spec: specs.Spec) -> dict[str, tuple[int, ...]]:
     return out
 
 
-def assemble(spec: specs.Spec, tensor: Callable[[str], Tensor | None], block: bool = False) -> Model:
+def assemble(
+    spec: specs.Spec, tensor: Callable[[str], Tensor | None], block: bool = False, decode: bool = False
+) -> Model:
     """The model whose tensors `tensor(name)` gives, None for those it does not have.
 
-    `block` lays the layers' float32 CPU matrices out for oneDNN, one at a time (see cells/linear.py).
+    `block` lays the layers' float32 CPU matrices out for oneDNN, one at a time (see cells/linear.py). `decode` keeps
+    the plain matrices too, and blocks the head as well: as fast as can be for one row and for several, at twice the
+    memory.
     """
 
-    def linear(name: str) -> Linear:
+    def linear(name: str) -> Linear | BlockedLinear:
         plain = Linear(tensor(f"{name}.weight"), tensor(f"{name}.bias"))
-        return blocked(plain) if block else plain
+        return blocked(plain, keep=decode) if block or decode else plain
 
     def norm_weights(name: str) -> norm.NormWeights | None:
         weight = tensor(f"{name}.weight")
         return None if weight is None else norm.NormWeights(weight, tensor(f"{name}.bias"))
+
+    def qk_norm(name: str, cell: specs.Attention) -> norm.NormWeights | None:
+        if cell.qk_norm is None:
+            return None
+        by_head = [(tensor(f"{name}.q_norm.weight"), cell.heads), (tensor(f"{name}.k_norm.weight"), cell.kv_heads)]
+        return norm.NormWeights(torch.cat([weight.expand(heads, 1, -1) for weight, heads in by_head]), bias=None)
 
     def mixer(name: str, cell: specs.Attention | specs.Mamba2):
         if isinstance(cell, specs.Attention):
             return attention.AttentionWeights(
                 qkv=linear(f"{name}.qkv"),
                 out=linear(f"{name}.out"),
-                q_norm=norm_weights(f"{name}.q_norm"),
-                k_norm=norm_weights(f"{name}.k_norm"),
+                qk_norm=qk_norm(name, cell),
             )
         return mamba2.Mamba2Weights(
             in_proj=linear(f"{name}.in_proj"),
@@ -79,11 +89,12 @@ def assemble(spec: specs.Spec, tensor: Callable[[str], Tensor | None], block: bo
         )
         for i, layer in enumerate(spec.layers)
     )
+    head = Linear(tokens if spec.tied else tensor("head.weight"))
     return Model(
         spec=spec,
         tokens=tokens,
         positions=tensor("positions"),
         layers=layers,
         final_norm=norm_weights("final_norm"),
-        head=Linear(tokens if spec.tied else tensor("head.weight")),
+        head=blocked(head, keep=True) if decode else head,
     )

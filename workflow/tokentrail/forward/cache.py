@@ -73,3 +73,45 @@ def empty_mamba_state(spec: specs.Mamba2, rows: int, dtype: torch.dtype, device:
         torch.zeros(rows, spec.conv_width - 1, spec.conv_channels, dtype=dtype, device=device),
         torch.zeros(rows, spec.heads, spec.head_dim, spec.state_size, dtype=wide, device=device),
     )
+
+
+class CacheBytes(NamedTuple):
+    """Bytes of the states of some layers, by what they hold."""
+
+    kv: int  # keys and values: grow with every token
+    conv: int  # convolution windows: of one size
+    state: int  # SSM states: of one size
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+
+def held_bytes(cache: Cache, row: int) -> CacheBytes:
+    """What the tensors of one row hold, without the room that is reserved for more tokens."""
+    tokens = int(cache.lengths[row])
+    kv = conv = state = 0
+    for each in cache.states:
+        match each:
+            case KeyValues(keys, values):
+                kv += keys[row, :, :tokens].nbytes + values[row, :, :tokens].nbytes
+            case MambaState(window, ssm):
+                conv, state = conv + window[row].nbytes, state + ssm[row].nbytes
+    return CacheBytes(kv, conv, state)
+
+
+def formula_bytes(spec: specs.Spec, tokens: int, itemsize: int = 4) -> CacheBytes:
+    """What one row that has read `tokens` tokens must hold, from the numbers of the spec alone.
+
+    A token takes 2 kv_heads head_dim numbers in every attention layer. A Mamba2 layer takes (conv_width - 1)
+    conv_channels for its window and heads head_dim state_size for its state, the latter in float32 at least.
+    """
+    per_token = windows = states = 0
+    for layer in spec.layers:
+        match layer.mixer:
+            case specs.Attention(kv_heads=kv_heads, head_dim=head_dim):
+                per_token += 2 * kv_heads * head_dim
+            case specs.Mamba2() as cell:
+                windows += (cell.conv_width - 1) * cell.conv_channels
+                states += cell.inner * cell.state_size
+    return CacheBytes(per_token * tokens * itemsize, windows * itemsize, states * max(itemsize, 4))

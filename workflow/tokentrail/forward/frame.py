@@ -13,7 +13,7 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import Cache
 from tokentrail.forward.cells.attention import AttentionWeights, attention
 from tokentrail.forward.cells.ffn import FfnWeights, ffn
-from tokentrail.forward.cells.linear import Linear
+from tokentrail.forward.cells.linear import BlockedLinear, Linear
 from tokentrail.forward.cells.mamba2 import Mamba2Weights, mamba2
 from tokentrail.forward.cells.norm import NormWeights, norm
 from tokentrail.forward.place import Place
@@ -36,7 +36,7 @@ class Model:
     positions: Tensor | None  # (learned positions, width)
     layers: tuple[LayerWeights, ...]
     final_norm: NormWeights
-    head: Linear  # (vocabulary, width); the token table itself when tied
+    head: Linear | BlockedLinear  # (vocabulary, width); the token table itself when tied
 
 
 def forward(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tokentrail.errors import ConfigError
 from tokentrail.forward import spec as specs
+from tokentrail.forward.cache import formula_bytes
 from tokentrail.intervene.interventions import Variant
 
 
@@ -33,7 +34,8 @@ def state_blocks(
     for i, variant in enumerate(variants):
         if variant.state_after is not None:
             after[variant.state_after].append(i)
-    needed = bytes_per_row(spec, tokens, pattern=False, itemsize=itemsize) + cache_bytes(spec, tokens, itemsize)
+    needed = bytes_per_row(spec, tokens, pattern=False, itemsize=itemsize)
+    needed += formula_bytes(spec, tokens, itemsize).total
     for group in after.values():
         yield from in_pieces(group, needed, tokens, memory)
 
@@ -46,18 +48,6 @@ def in_pieces(group: list[int], needed: int, tokens: int, memory: int) -> Iterat
             f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(needed >> 20) + 1}; raise it"
         )
     yield from (group[start : start + rows] for start in range(0, len(group), max(rows, 1)))
-
-
-def cache_bytes(spec: specs.Spec, tokens: int, itemsize: int) -> int:
-    """What the caches of one row hold."""
-    total = 0
-    for layer in spec.layers:
-        match layer.mixer:
-            case specs.Attention(kv_heads=kv_heads, head_dim=head_dim):
-                total += 2 * kv_heads * head_dim * tokens
-            case specs.Mamba2() as cell:
-                total += (cell.conv_width - 1) * cell.conv_channels + cell.inner * cell.state_size
-    return total * itemsize
 
 
 def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +58,59 @@ def as_folder(checkpoint: Checkpoint) -> Iterator[Path]:
 def reference_logits(model: nn.Module, ids: Tensor) -> Tensor:
     """One plain uncached pass: ids (rows, tokens) -> logits (rows, tokens, vocabulary)."""
     return model(ids, use_cache=False).logits
+
+
+def cached_logits(model: nn.Module, calls: Sequence[Tensor], lengths: Tensor | None = None) -> list[Tensor]:
+    """transformers' own cached path: ids of each call (rows, tokens) -> its logits (rows, tokens, vocabulary).
+
+    With lengths (rows), the rows of the first call are padded on the right, as ours are; transformers is given them
+    padded on the left, with the mask and the positions that it asks for, so that each row ends in its last token.
+    """
+    first, *rest = calls
+    mask = None
+    if lengths is not None:
+        pads = first.shape[1] - lengths[:, None]
+        columns = torch.arange(first.shape[1], device=first.device) - pads  # (rows, tokens)
+        first, mask = first.gather(1, columns.clamp(min=0)), columns >= 0
+    cache, out = None, []
+    for ids in (first, *rest):
+        placed = {}
+        if mask is not None:
+            if cache is not None:
+                mask = torch.cat([mask, torch.ones_like(ids, dtype=torch.bool)], dim=1)
+            positions = (mask.long().cumsum(dim=1) - 1).clamp(min=0)
+            placed = {"attention_mask": mask.long(), "position_ids": positions[:, -ids.shape[1] :]}
+        said = model(ids, cache=cache, use_cache=True, **placed)
+        cache = said.cache
+        out.append(said.logits)
+    return out
+
+
+class Transformers:
+    """transformers as a contender of `measure.timing`, with `eager` or `sdpa` attention."""
+
+    def __init__(self, model: nn.Module, attention: str):
+        self.name = f"transformers {attention}"
+        self.model, self.attention = model, attention
+
+    def decode(self, ids: Tensor, steps: int):
+        self.model.set_attn_implementation(self.attention)
+        cache = self.model(ids, use_cache=True, logits_to_keep=1).cache
+        token = ids[:, -1:]
+
+        def prepare():
+            self.model.set_attn_implementation(self.attention)
+            here = copy.deepcopy(cache)  # its caches are extended in place
+            return lambda: [self.model(token, cache=here, use_cache=True) for _ in range(steps)]
+
+        return prepare
+
+    def prefill(self, ids: Tensor):
+        def prepare():
+            self.model.set_attn_implementation(self.attention)
+            return lambda: self.model(ids, use_cache=True, logits_to_keep=1)
+
+        return prepare
 
 
 # Where transformers' modules give the tensors that our sites name: our site, module name inside a layer.

@@ -15,7 +15,7 @@ from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, last_position, ordered
 from tokentrail.provenance import constant
 from tokentrail.report import sentences, svg, words
-from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
+from tokentrail.report.sections import ablations, attribution, cache, distance, mixing, patching, sink, timing
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
@@ -32,6 +32,8 @@ SECTIONS = {
     "distance": "How far away the name may be",
     "patching": "Where the name is carried",
     "sink": "What the first token is for",
+    "cache": "Decoding with a cache",
+    "timing": "How fast, and how near to the machine’s limits",
     "cells": "The models, cell by cell",
     "census": "Where the parameters are",
     "weights": "Where the weights come from",
@@ -45,6 +47,8 @@ VIEWS = {
     "distance": distance.view,
     "patching": patching.view,
     "sink": sink.view,
+    "cache": cache.view,
+    "timing": timing.view,
 }
 """What the templates of these sections are made from."""
 

@@ -29,8 +29,10 @@ class Loaded:
     device: torch.device
 
 
-def load(weights: pl.DataFrame, settings: dict[str, Any]) -> Loaded:
+def load(weights: pl.DataFrame, settings: dict[str, Any], decode: bool = False) -> Loaded:
     """The model of a `weights` table, in float32, as a stage's settings ask for it (`model`, `bos`, `device`).
+
+    `decode` as in `forward.assemble.assemble`.
 
     Raises WeightsError or UnsupportedError for a checkpoint that cannot be run, ConfigError for a device that
     is not there.
@@ -38,7 +40,7 @@ def load(weights: pl.DataFrame, settings: dict[str, Any]) -> Loaded:
     checkpoint = open_checkpoint(weights)
     device = usable_device(settings["device"])
     return Loaded(
-        model=load_model(checkpoint, device=device, block=True),
+        model=load_model(checkpoint, device=device, block=True, decode=decode),
         tokenizer=open_tokenizer(checkpoint.tokenizer_file, settings["bos"], settings["model"]),
         checkpoint=checkpoint,
         device=device,
@@ -59,8 +61,9 @@ def load_model(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
     block: bool = False,
+    decode: bool = False,
 ) -> Model:
-    """The checkpoint as a model of one dtype on one device; `block` as in `forward.assemble.assemble`.
+    """The checkpoint as a model of one dtype on one device; `block` and `decode` as in `forward.assemble.assemble`.
 
     One tensor is read at a time, so that the peak is the model itself and its largest tensor.
     Raises WeightsError for a tensor that is missing, unknown, of a wrong shape, or a tied head that differs from
@@ -89,7 +92,7 @@ def load_model(
 
     if spec.tied and "lm_head.weight" in files:
         check_tied(stored("lm_head.weight"), make(made_from["tokens"], stored))
-    return assemble(spec, tensor, block)
+    return assemble(spec, tensor, block, decode)
 
 
 def make(recipe: Recipe, stored) -> Tensor:

@@ -20,8 +20,7 @@ from tokentrail.forward.taps import Tap
 class AttentionWeights(NamedTuple):
     qkv: Linear  # ((heads + 2 * kv_heads) * head_dim, width): rows of q, then k, then v
     out: Linear  # (width, heads * head_dim)
-    q_norm: NormWeights | None  # (head_dim)
-    k_norm: NormWeights | None  # (head_dim)
+    qk_norm: NormWeights | None  # (heads + kv_heads, 1, head_dim): q's weight for each of its heads, then k's
 
 
 def shapes(spec: specs.Attention, width: int) -> dict[str, tuple[int, ...]]:
@@ -45,13 +44,15 @@ def attention(
     """x (rows, tokens, width) -> (rows, tokens, width), and the state with this call's keys and values in it."""
     rows, tokens, _ = x.shape
     heads = weights.qkv(x).view(rows, tokens, -1, spec.head_dim).transpose(1, 2)
-    q, k, v = heads.split([spec.heads, spec.kv_heads, spec.kv_heads], dim=1)  # (rows, heads, tokens, head_dim)
+    qk, v = heads.split_with_sizes([spec.heads + spec.kv_heads, spec.kv_heads], dim=1)
 
+    # Queries and keys are normalised and rotated as one tensor: a decode step is made of few and small operations.
     if spec.qk_norm is not None:
-        q, k = norm(q, weights.q_norm, spec.qk_norm), norm(k, weights.k_norm, spec.qk_norm)
+        qk = norm(qk, weights.qk_norm, spec.qk_norm)
     if spec.rope is not None:
         cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)  # (rows, 1, tokens, head_dim)
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        qk = rotate(qk, cos, sin)
+    q, k = qk.split_with_sizes([spec.heads, spec.kv_heads], dim=1)  # each (rows, heads or kv_heads, tokens, head_dim)
     q, k, v = tap("q", layer, q), tap("k", layer, k), tap("v", layer, v)
 
     if state is not None:
@@ -68,13 +69,13 @@ def attention(
 def remember(state: KeyValues, k: Tensor, v: Tensor, place: Place) -> tuple[Tensor, Tensor]:
     """Write k and v into the state at their positions; all keys and values up to here, as views."""
     if place.past is not None:
-        state.keys[:, :, place.past : place.keys] = k
-        state.values[:, :, place.past : place.keys] = v
+        state.keys.narrow(2, place.past, place.tokens).copy_(k)
+        state.values.narrow(2, place.past, place.tokens).copy_(v)
     else:
         row = torch.arange(k.shape[0], device=k.device)[:, None]
         state.keys[row, :, place.positions] = k.transpose(1, 2)
         state.values[row, :, place.positions] = v.transpose(1, 2)
-    return state.keys[:, :, : place.keys], state.values[:, :, : place.keys]
+    return state.keys.narrow(2, 0, place.keys), state.values.narrow(2, 0, place.keys)
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, spec: specs.Attention, place: Place) -> Tensor:

@@ -23,23 +23,31 @@ class BlockedLinear(NamedTuple):
     """The same product on float32 CPU weights that oneDNN has laid out in blocks, once and for all.
 
     A plain product re-packs its weights at every call, which costs as much as the arithmetic when there are few
-    tokens. For a single token, as in decoding, the plain product is the faster of the two. Inference only.
+    tokens. For a single token, as in decoding, the plain product is the faster of the two: it is taken if the plain
+    weights were kept. Inference only.
     """
 
     weight: Tensor  # (out, in), in oneDNN's own layout
     bias: Tensor | None = None  # (out)
+    plain: Tensor | None = None  # (out, in), the same numbers as they were
 
     def __call__(self, x: Tensor) -> Tensor:
+        if self.plain is not None and x.numel() == x.shape[-1]:
+            return F.linear(x, self.plain, self.bias)
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
 TYPICAL_TOKENS = 32  # the number of rows that the blocks are chosen for; any number works
 
 
-def blocked(linear: Linear) -> Linear | BlockedLinear:
-    """The blocked form of a float32 CPU linear where this torch has oneDNN; the same linear anywhere else."""
+def blocked(linear: Linear, keep: bool = False) -> Linear | BlockedLinear:
+    """The blocked form of a float32 CPU linear where this torch has oneDNN; the same linear anywhere else.
+
+    `keep` holds on to the plain weights beside the blocked ones.
+    """
     weight, bias = linear
     fits = weight.dtype == torch.float32 and weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
     if not fits:
         return linear
-    return BlockedLinear(torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_TOKENS), bias)
+    inner = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_TOKENS)
+    return BlockedLinear(inner, bias, weight if keep else None)

@@ -113,12 +113,14 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
 
 def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """The recurrence for one token: u (rows, 1, heads, p), dt (rows, 1, heads), B and C (rows, 1, groups, n)."""
-    heads = u.shape[2]
-    u, dt = u[:, 0], dt[:, 0]  # (rows, heads, p), (rows, heads)
-    B, C = (t[:, 0].repeat_interleave(heads // t.shape[2], dim=1) for t in (B, C))  # (rows, heads, n)
-    fade = torch.exp(dt * A)[..., None, None]
-    state = fade * state + (dt[..., None] * u)[..., None] * B[:, :, None]  # (rows, heads, p, n)
-    return (state @ C[..., None])[..., 0][:, None], state  # y (rows, 1, heads, p)
+    rows, _, heads, p = u.shape
+    groups, n = B.shape[2:]
+    fade = torch.exp(dt * A).view(rows, groups, -1, 1, 1)
+    write = (dt[..., None] * u).view(rows, groups, -1, p, 1)  # (rows, groups, heads of the group, p, 1)
+    old = state.view(rows, groups, -1, p, n)
+    new = torch.addcmul(fade * old, write, B.view(rows, groups, 1, 1, n))
+    y = new.view(rows, groups, -1, n) @ C.view(rows, groups, n, 1)  # (rows, groups, heads of the group * p, 1)
+    return y.view(rows, 1, heads, p), new.view_as(state)
 
 
 def scan(
