@@ -48,8 +48,11 @@ GATED = [
     "filler_sweep",
     "long_range",
     "sink",
+    "quantization_quality",
+    "quantization_timing",
+    "quantization_error",
 ]
-DERIVED = ["name_swaps_summary"]
+DERIVED = ["name_swaps_summary", "quantization"]
 
 # A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
 # a workflow is parsed often, and importing altair takes longer than everything else here.
@@ -89,6 +92,11 @@ def stage_job(stage, model):
 def job(stage):
     """`stage_job` as a function of the wildcards, for a rule's params."""
     return lambda wildcards: stage_job(stage, wildcards.model)
+
+
+def every_core(wildcards):
+    """All cores that this run may use, so that a job runs alone. Asked late: a dry run may not say how many."""
+    return workflow.cores
 
 
 def chart_job(wildcards):

@@ -12,7 +12,7 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import shapes
 
 TOKENS, HEAD = "tokens", "head.weight"
-"""The two uses of the token table, by the names of the tensors that each reads; a tied model has one tensor for both."""
+"""The two uses of the token table, by the tensors that they read; a tied model has one tensor for both."""
 CELLS = {specs.Attention: ("attention", ("qkv", "out")), specs.Mamba2: ("mamba2", ("in_proj", "out_proj"))}
 SETS = ("all", "compute", "tokens.input", "tokens.output")
 
