@@ -344,6 +344,10 @@ class QuantizationQuality(Table):
 
     scheme = text("name of the scheme in the configuration; `float32` and `bfloat16` for the unquantized model")
     detail = text("the scheme in words; empty for the unquantized model")
+    method = text(
+        "`plain`: one scale that covers each group; or what is done beyond it, `asymmetric`, `searched scales`, "
+        "`outliers apart`, joined by commas; empty for the unquantized model"
+    )
     bits = count("bits of a code; empty for the unquantized model", "bits", nullable=True)
     group_size = count("weights that share a scale; empty for one scale a row, and without codes", nullable=True)
     families = text("weights that are quantized: `all`, `compute`, or parts of the model; empty if none are")
@@ -374,6 +378,19 @@ class QuantizationQuality(Table):
     top1_agreement_low = prob("lower end of its interval, over positions", nullable=True)
     top1_agreement_high = prob("upper end", nullable=True)
     level = prob("level of the intervals")
+    parity_float32 = number(
+        "packed rows: largest |packed - simulated| logit after the prompt's first token, the kernels run in float32; "
+        "the same bytes must give the same logits",
+        "logit",
+        min=0.0,
+        nullable=True,
+    )
+    parity_bfloat16 = number(
+        "packed rows: the same at all positions of the prompt with bfloat16 activations, as the model runs",
+        "logit",
+        min=0.0,
+        nullable=True,
+    )
     note = text("why a packed row that was asked for is not there; empty otherwise")
 
 

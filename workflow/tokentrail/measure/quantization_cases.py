@@ -44,6 +44,16 @@ def cases(spec: specs.Spec, schemes: dict[str, dict[str, Any]]) -> Iterator[Case
                 yield Case(name, scheme, ", ".join(selection), tensors, entry["packed"])
 
 
+def method(scheme: Scheme) -> str:
+    """What the scheme does beyond one scale that covers each group: `plain`, or what is better about it."""
+    better = {
+        "asymmetric": not scheme.symmetric,
+        "searched scales": scheme.scale == "search",
+        "outliers apart": scheme.outliers > 0,
+    }
+    return ", ".join(name for name, used in better.items() if used) or "plain"
+
+
 def in_words(scheme: Scheme) -> str:
     """The scheme as a reader needs it: `4 bits, groups of 64 along the input, symmetric, largest weight / 7, ...`."""
     along = ALONG[scheme.grouping]

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.forward import spec as specs
 from tokentrail.measure.quantization_cases import Case, cases
 from tokentrail.quantize.groups import cut, lines
-from tokentrail.quantize.parts import HEAD, TOKENS
+from tokentrail.quantize.parts import HEAD, TOKENS, parts
 from tokentrail.quantize.quantizer import dequantize, quantize
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import named_tensors, turned_tensors, usable_device
@@ -25,21 +26,18 @@ def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `quantization_error`: each matrix of each scheme, a tied table once."""
     spec, tensor = named_tensors(checkpoint)
     turned, device = turned_tensors(checkpoint), usable_device(settings["device"])
-    rows = []
-    for case in cases(spec, settings["schemes"]):
-        print(case.name, flush=True)
-        for name in in_order(case):
-            if name == HEAD and spec.tied:
-                if TOKENS in case.tensors:
-                    continue
-                name = TOKENS
-            rows.append(row(case, name, tensor(name).float().to(device), name in turned))
-    return tables.frame("quantization_error", rows, model=settings["model"])
+    rows = (
+        row(case, name, tensor(name).float().to(device), name in turned)
+        for case in cases(spec, settings["schemes"])
+        for name in in_order(spec, case)
+    )
+    return tables.frame("quantization_error", list(rows), model=settings["model"])
 
 
-def in_order(case: Case) -> list[str]:
-    """The tensors of a case by name, layer 2 before layer 10."""
-    return sorted(case.tensors, key=lambda name: [part.zfill(9) for part in name.split(".")])
+def in_order(spec: specs.Spec, case: Case) -> list[str]:
+    """The tensors of a case, part by part and layer by layer; a tied table once, whichever its use."""
+    uses = [name for of_part in parts(spec).values() for name in of_part if name in case.tensors]
+    return list(dict.fromkeys(TOKENS if name == HEAD and spec.tied else name for name in uses))
 
 
 def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:

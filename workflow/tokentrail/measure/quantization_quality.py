@@ -14,18 +14,29 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.errors import QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.bootstrap import interval
 from tokentrail.measure.passages import Passage, Reading, logits, open_passage, read
 from tokentrail.measure.prompts import Encoded, encoded
-from tokentrail.measure.quantization_cases import Case, cases, in_words
+from tokentrail.measure.quantization_cases import Case, cases, in_words, method
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.quantize.payload import model_payload
 from tokentrail.quantize.simulate import Simulation
 from tokentrail.weights.load import Loaded, load_model
 
-UNQUANTIZED = {"bits": None, "group_size": None, "families": "", "execution": "unquantized", "detail": "", "note": ""}
+SAME = 1e-4  # of the largest logit: float32 rounding stays ten times below, a wrong code or scale lies far above
+NOT_PACKED = {"stored_bytes": None, "parity_float32": None, "parity_bfloat16": None}
+UNQUANTIZED = {
+    "bits": None,
+    "group_size": None,
+    "families": "",
+    "execution": "unquantized",
+    "detail": "",
+    "method": "",
+    "note": "",
+}
 
 
 @dataclass(frozen=True)
@@ -48,40 +59,50 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
 
     def rows(model: Model, payload: int, **about) -> Iterator[dict[str, Any]]:
         said = compared(model, loaded, against, settings["bootstrap"])
-        sizes = {"payload_bytes": payload, "stored_bytes": None, "compression": whole / payload}
-        yield from (sizes | about | row for row in said)
+        sizes = {"payload_bytes": payload, "compression": whole / payload}
+        yield from (NOT_PACKED | sizes | about | row for row in said)
 
     found = [*rows(loaded.model, whole, scheme="float32", **UNQUANTIZED)]
     half = load_model(loaded.checkpoint, torch.bfloat16, loaded.device)
     found += rows(half, whole // 2, scheme="bfloat16", **UNQUANTIZED)
     del half
     simulation = Simulation(loaded.model, loaded.checkpoint)
-    for case in cases(spec, settings["schemes"]):
-        print(f"{case.name}: {case.families}", flush=True)
-        payload = model_payload(spec, case.scheme, case.tensors)
-        about = case.about | {"detail": in_words(case.scheme), "families": case.families}
-        why = model_refusal(loaded.checkpoint, case.scheme, case.tensors, loaded.device) if case.packed else ""
-        model = simulation.apply(case.scheme, case.tensors)
-        found += rows(model, payload, execution="simulated", note=why, **about)
-        if case.packed and not why:
-            with packed(loaded, case) as (model, size):
-                found += rows(model, payload, execution="packed", note="", **about | {"stored_bytes": size})
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases(spec, settings["schemes"]):
+            print(f"{case.name}: {case.families}", flush=True)
+            payload = model_payload(spec, case.scheme, case.tensors)
+            about = case.about | {
+                "detail": in_words(case.scheme),
+                "method": method(case.scheme),
+                "families": case.families,
+            }
+            why = model_refusal(loaded.checkpoint, case.scheme, case.tensors, loaded.device) if case.packed else ""
+            simulated = simulation.apply(case.scheme, case.tensors)
+            found += rows(simulated, payload, execution="simulated", note=why, **about)
+            if case.packed and not why:
+                path = Path(folder, "packed.safetensors")
+                write_packed(loaded.checkpoint, case.scheme, case.tensors, path)
+                about |= {"stored_bytes": path.stat().st_size} | parity(path, simulated, against.prompt, case)
+                found += rows(read_packed(path), payload, execution="packed", note="", **about)
+                path.unlink()
     return tables.frame("quantization_quality", found, model=settings["model"], level=settings["bootstrap"]["level"])
 
 
-class packed:  # noqa: N801 - read as a function
-    """The model of a case from a packed file, and the file's bytes; the file is gone when the block ends."""
+def parity(path: Path, simulated: Model, prompt: Encoded, case: Case) -> dict[str, float]:
+    """How far the packed file's logits are from those of the simulated model with the same codes.
 
-    def __init__(self, loaded: Loaded, case: Case):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name, "packed.safetensors")
-        write_packed(loaded.checkpoint, case.scheme, case.tensors, self.path)
-
-    def __enter__(self) -> tuple[Model, int]:
-        return read_packed(self.path), self.path.stat().st_size
-
-    def __exit__(self, *error) -> None:
-        self.folder.cleanup()
+    Raises QuantizationError if they differ by more than rounding when both run in float32.
+    """
+    expected = forward(simulated, prompt.ids)
+    exact = (forward(read_packed(path, torch.float32), prompt.ids[:, :1]) - expected[:, :1]).abs().max().item()
+    largest = expected.abs().max().item()
+    if not exact <= SAME * largest:
+        raise QuantizationError(
+            f"packed and simulated {case.name} ({case.families}) differ by {exact:.3g} in a logit, the largest being "
+            f"{largest:.3g}; the packed file does not hold what was simulated"
+        )
+    as_run = (forward(read_packed(path), prompt.ids) - expected).abs().max().item()
+    return {"parity_float32": exact, "parity_bfloat16": as_run}
 
 
 def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:

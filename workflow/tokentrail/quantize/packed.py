@@ -75,8 +75,11 @@ def as_stored(name: str, q: Quantized) -> dict[str, Tensor]:
     return parts if q.middles is None else parts | {f"{name}.middles": q.middles.contiguous()}
 
 
-def read_packed(path: Path) -> Model:
+def read_packed(path: Path, activations: torch.dtype | None = None) -> Model:
     """The model in a packed file. No matrix that is stored as codes is ever made float32.
+
+    The kernels run in the format of the stored scales, or in `activations`; float32 is slow and shows the bytes as
+    they are, without the rounding of activations.
 
     A looked-up table stays in the file, mapped into memory, and its rows are read as they are asked for. A tied table
     that is also the head is laid out for the kernel beside it. Raises QuantizationError for any other file.
@@ -84,6 +87,7 @@ def read_packed(path: Path) -> Model:
     about = metadata_of(path)
     spec = read_spec(json.loads(about["config"]))
     scheme, quantized = Scheme(**json.loads(about["scheme"])), set(json.loads(about["quantized"]))
+    activations = activations or scheme.scale_dtype
     width_of = {name: shape[1] for name, shape in quantizable(spec).items()}
 
     def stored(name: str) -> Tensor:
@@ -91,8 +95,8 @@ def read_packed(path: Path) -> Model:
             return file.get_tensor(name)
 
     def codes_of(name: str) -> tuple[Tensor, Tensor, Tensor | None]:
-        middles = None if scheme.symmetric else stored(f"{name}.middles").clone()
-        return stored(f"{name}.codes"), stored(f"{name}.scales").clone(), middles
+        middles = None if scheme.symmetric else stored(f"{name}.middles").to(activations, copy=True)
+        return stored(f"{name}.codes"), stored(f"{name}.scales").to(activations, copy=True), middles
 
     def tensor(name: str) -> Tensor | None:
         return stored(name).clone() if name in shapes(spec) and name not in quantized else None
