@@ -150,6 +150,12 @@ def source_files(model):
     return sorted(map(str, files))
 
 
+def passage_files():
+    """The passages of quantization, to notice when one is edited; one that is missing is named by the stage."""
+    named = CONFIG.stages.quantization.passages.values()
+    return [file for file in named if Path(file).is_file()]
+
+
 def admission(model, stage):
     """What is admitted: a stage with these settings and this code, on weights made with these settings and code."""
     asked = [stage_job("weights", model), stage_job(stage, model)]

@@ -1,9 +1,8 @@
-# The passages are data of this stage, so that an edited passage is read again.
 rule quantization_quality:
     input:
         weights=f"{RESULTS}/{{model}}/weights.parquet",
         admitted=f"{RESULTS}/admitted/{{model}}/quantization_quality.txt",
-        passages=list(CONFIG.stages.quantization.passages.values()),
+        passages=passage_files(),
     output:
         f"{RESULTS}/{{model}}/quantization_quality.parquet",
     log:

@@ -15,7 +15,7 @@ from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, last_position, ordered
 from tokentrail.provenance import constant
 from tokentrail.report import sentences, svg, words
-from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
+from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, quantization, sink
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
@@ -32,6 +32,7 @@ SECTIONS = {
     "distance": "How far away the name may be",
     "patching": "Where the name is carried",
     "sink": "What the first token is for",
+    "quantization": "What fewer bits cost and save",
     "cells": "The models, cell by cell",
     "census": "Where the parameters are",
     "weights": "Where the weights come from",
@@ -45,6 +46,7 @@ VIEWS = {
     "distance": distance.view,
     "patching": patching.view,
     "sink": sink.view,
+    "quantization": quantization.view,
 }
 """What the templates of these sections are made from."""
 
@@ -125,6 +127,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         close = sentences.parity(parity)
         without = ablations.story(of(tables["ablations"], model=name, prompt=first_prompt))
         far = distance.story(of(tables["filler_sweep"], model=name))
+        fewer = quantization.story(of(tables["quantization"], model=name))
         found.append(
             {
                 "name": name,
@@ -143,6 +146,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                             Markup(" ").join(filter(None, [answer, lens, hits])),
                             Markup(" ").join(filter(None, [without, far])),
                             swapped,
+                            fewer,
                             close,
                         ],
                     )
