@@ -32,9 +32,9 @@ class PackedInt4(NamedTuple):
     bias: Tensor | None = None  # (out)
 
     def __call__(self, x: Tensor) -> Tensor:
-        flat = x.reshape(-1, x.shape[-1]).to(self.scales.dtype)
-        y = torch.ops.aten._weight_int4pack_mm_for_cpu(flat, self.codes, self.group_size, self.scales)
-        y = y[:, : self.out].to(x.dtype).view(*x.shape[:-1], self.out)
+        flat = x.to(self.scales.dtype).reshape(-1, x.shape[-1])
+        y = torch._weight_int4pack_mm_for_cpu(flat, self.codes, self.group_size, self.scales)
+        y = (y if y.shape[1] == self.out else y[:, : self.out]).to(x.dtype).view(*x.shape[:-1], self.out)
         return y if self.bias is None else y + self.bias
 
 
@@ -46,8 +46,8 @@ class PackedInt8(NamedTuple):
     bias: Tensor | None = None  # (out)
 
     def __call__(self, x: Tensor) -> Tensor:
-        flat = x.reshape(-1, x.shape[-1]).to(self.scales.dtype)
-        y = torch.ops.aten._weight_int8pack_mm(flat, self.codes, self.scales)
+        flat = x.to(self.scales.dtype).reshape(-1, x.shape[-1])
+        y = torch._weight_int8pack_mm(flat, self.codes, self.scales)
         y = y.to(x.dtype).view(*x.shape[:-1], -1)
         return y if self.bias is None else y + self.bias
 
@@ -123,8 +123,7 @@ def packed_linear(
     unused = -out % INT4_ROWS
     blocks = F.pad(packed, (0, 0, 0, unused)).split(together)
     laid_out = [
-        torch.ops.aten._convert_weight_to_int4pack_for_cpu(unpack(block, 4, into).int() - scheme.lowest, 1)
-        for block in blocks
+        torch._convert_weight_to_int4pack_for_cpu(unpack(block, 4, into).int() - scheme.lowest, 1) for block in blocks
     ]
     pairs = torch.stack([scales, torch.zeros_like(scales) if middles is None else middles], dim=-1)
     pairs = F.pad(pairs, (0, 0, 0, 0, 0, unused)).transpose(0, 1).contiguous()
