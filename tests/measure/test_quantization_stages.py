@@ -25,7 +25,7 @@ from tokentrail.measure import (
 from tokentrail.measure.answers import log_probabilities
 from tokentrail.quantize.parts import parts, quantizable
 from tokentrail.quantize.payload import model_payload
-from tokentrail.weights.load import Loaded
+from tokentrail.weights.load import Loaded, load_model
 from tokentrail.weights.tokenizer import Tokenizer
 
 SCHEMES = {
@@ -169,15 +169,27 @@ def test_a_passage_is_read_in_windows_like_each_window_alone(made, chosen):
     ids = loaded.tokenizer.encode(TEXT.strip())
     windows = [torch.tensor([ids[start : start + 50]]) for start in range(0, len(ids), 50)]
     with torch.inference_mode():
-        reference = torch.cat(list(passages.logits(loaded.model, passage)))
-        reading = passages.read(loaded.model, passage, reference)
+        together = torch.cat(list(passages.logits(loaded.model, passage)))
+        reading = passages.read(loaded.model, passage, passages.expected(loaded.model, passage))
         alone = torch.cat([forward(loaded.model, window)[0, :-1] for window in windows if window.shape[1] > 1])
-    assert (reference - alone).abs().max() < 1e-4
+    assert (together - alone).abs().max() < 1e-4
     targets = torch.cat([window[0, 1:] for window in windows])
     expected = -log_probabilities(alone).gather(1, targets[:, None])[:, 0]
     assert reading.nll.tolist() == pytest.approx(expected.tolist(), abs=1e-4)
     assert reading.kl.max() == 0 and reading.agrees.all()
     assert len(reading.nll) == len(ids) - len(windows)
+
+
+def test_kl_at_every_position_is_the_definition(made, chosen):
+    loaded, settings = made(), chosen("quantization_quality")
+    passage = passages.open_passage(loaded, "short", settings["passages"]["short"], 50)
+    half = load_model(loaded.checkpoint, torch.bfloat16)
+    with torch.inference_mode():
+        reading = passages.read(half, passage, passages.expected(loaded.model, passage))
+        p, q = (torch.cat([log_probabilities(x) for x in passages.logits(m, passage)]) for m in (loaded.model, half))
+    assert reading.kl.tolist() == pytest.approx((p.exp() * (p - q)).sum(-1).tolist(), abs=1e-6)
+    assert reading.agrees.tolist() == (p.argmax(-1) == q.argmax(-1)).double().tolist()
+    assert 0 < reading.kl.mean() < 0.01
 
 
 def test_a_bos_token_stands_before_every_window(made, chosen):

@@ -230,7 +230,7 @@ class QuantizationScheme(Section):
     rest: Literal["short", "refuse"] = "short"
     """What becomes of weights that whole groups leave over: a shorter group, or an error."""
     scale: Literal["absmax", "search"] = "absmax"
-    """A scale that covers the group's largest weight, or the one of 21 smaller ones with the least squared error."""
+    """A scale that covers the group's largest weight, or one down to half of it with the least squared error."""
     scales: Literal["float16", "bfloat16", "float32"] = "float16"
     """Number format of the scales; the packed kernels read bfloat16."""
     outliers: float = Field(default=0.0, ge=0, le=0.1)

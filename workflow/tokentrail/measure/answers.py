@@ -65,10 +65,5 @@ def entropy_bits(log_p: Tensor) -> float:
 
 def kl(log_p: Tensor, log_q: Tensor) -> float:
     """KL(p || q) of log probabilities (vocabulary), in nats."""
-    return kl_of_rows(log_p, log_q).item()
-
-
-def kl_of_rows(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """KL(p || q) of log probabilities (..., vocabulary), in nats: (...)."""
     p = log_p.exp()
-    return torch.where(p > 0, p * (log_p - log_q), 0.0).sum(dim=-1)
+    return torch.where(p > 0, p * (log_p - log_q), 0.0).sum().item()

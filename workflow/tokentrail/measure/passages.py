@@ -14,10 +14,11 @@ from torch import Tensor
 from tokentrail.errors import PromptError
 from tokentrail.forward.frame import Model, embed, through_layers, unembed
 from tokentrail.forward.place import Place
-from tokentrail.measure.answers import kl_of_rows, log_probabilities
+from tokentrail.measure.answers import log_probabilities
 from tokentrail.weights.load import Loaded
 
-AT_ONCE = 128  # positions whose logits are in memory together, in float64
+AT_ONCE = 128  # positions whose logits are made together
+IN_CACHE = 8  # positions that are compared together, in float64
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ class Reading(NamedTuple):
     nll: np.ndarray
     kl: np.ndarray
     agrees: np.ndarray
+
+
+class Expected(NamedTuple):
+    """What a reference model says at every position of a passage."""
+
+    p: Tensor  # (positions, vocabulary), float32
+    negative_entropy: Tensor  # (positions): sum of p log p, with the same p
+    top1: Tensor  # (positions)
 
 
 def open_passage(loaded: Loaded, name: str, path: str, window: int) -> Passage:
@@ -81,19 +90,37 @@ def logits(model: Model, passage: Passage) -> Iterator[Tensor]:
         yield unembed(model, part[None])[0]
 
 
-def read(model: Model, passage: Passage, reference: Tensor) -> Reading:
-    """What `model` says of the passage, beside the reference's logits (positions, vocabulary)."""
+def expected(model: Model, passage: Passage) -> Expected:
+    """What the reference model says of the passage."""
+    parts = [said(part) for own in logits(model, passage) for part in own.split(IN_CACHE)]
+    return Expected(*(torch.cat(of_parts) for of_parts in zip(*parts, strict=True)))
+
+
+def said(own: Tensor) -> Expected:
+    """own (n, vocabulary): logits of the reference."""
+    log_p = log_probabilities(own)
+    p = log_p.exp().float()
+    return Expected(p, -cross_entropy(p, log_p), own.argmax(dim=-1))
+
+
+def read(model: Model, passage: Passage, reference: Expected) -> Reading:
+    """What `model` says of the passage, beside what the reference says."""
+    own = (part for of_model in logits(model, passage) for part in of_model.split(IN_CACHE))
+    beside = (t.split(IN_CACHE) for t in (*reference, passage.targets))
     parts = [
-        compared(own, *of_part)
-        for own, *of_part in zip(
-            logits(model, passage), reference.split(AT_ONCE), passage.targets.split(AT_ONCE), strict=True
-        )
+        compared(logits, Expected(*of_part), targets) for logits, *of_part, targets in zip(own, *beside, strict=True)
     ]
     return Reading(*(torch.cat(of_parts).cpu().numpy() for of_parts in zip(*parts, strict=True)))
 
 
-def compared(own: Tensor, reference: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits of two models (n, vocabulary) and the tokens that came (n): nll, KL(reference || own), agreement."""
-    log_p, log_q = log_probabilities(reference), log_probabilities(own)
+def compared(own: Tensor, reference: Expected, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """own (n, vocabulary) and the tokens that came (n): nll, KL(reference || own), agreement, each (n)."""
+    log_q = log_probabilities(own)
     nll = -log_q.gather(1, targets[:, None])[:, 0]
-    return nll, kl_of_rows(log_p, log_q), (log_p.argmax(-1) == log_q.argmax(-1)).double()
+    kl = reference.negative_entropy + cross_entropy(reference.p, log_q)
+    return nll, kl, (own.argmax(dim=-1) == reference.top1).double()
+
+
+def cross_entropy(p: Tensor, log_q: Tensor) -> Tensor:
+    """-sum of p log q over the vocabulary, in nats: (n, vocabulary) -> (n)."""
+    return -(p * log_q).sum(dim=-1)

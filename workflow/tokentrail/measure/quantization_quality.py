@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.errors import QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.bootstrap import interval
-from tokentrail.measure.passages import Passage, Reading, logits, open_passage, read
+from tokentrail.measure.passages import Expected, Passage, Reading, expected, open_passage, read
 from tokentrail.measure.prompts import Encoded, encoded
 from tokentrail.measure.quantization_cases import Case, cases, in_words, method
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
@@ -45,7 +44,7 @@ class Reference:
 
     prompt: Encoded
     said: Answer
-    passages: list[tuple[Passage, Tensor]]  # each with the logits of its positions (positions, vocabulary)
+    passages: list[tuple[Passage, Expected]]
 
 
 @torch.inference_mode()
@@ -93,15 +92,15 @@ def parity(path: Path, simulated: Model, prompt: Encoded, case: Case) -> dict[st
 
     Raises QuantizationError if they differ by more than rounding when both run in float32.
     """
-    expected = forward(simulated, prompt.ids)
-    exact = (forward(read_packed(path, torch.float32), prompt.ids[:, :1]) - expected[:, :1]).abs().max().item()
-    largest = expected.abs().max().item()
+    simulated_logits = forward(simulated, prompt.ids)
+    exact = (forward(read_packed(path, torch.float32), prompt.ids[:, :1]) - simulated_logits[:, :1]).abs().max().item()
+    largest = simulated_logits.abs().max().item()
     if not exact <= SAME * largest:
         raise QuantizationError(
             f"packed and simulated {case.name} ({case.families}) differ by {exact:.3g} in a logit, the largest being "
             f"{largest:.3g}; the packed file does not hold what was simulated"
         )
-    as_run = (forward(read_packed(path), prompt.ids) - expected).abs().max().item()
+    as_run = (forward(read_packed(path), prompt.ids) - simulated_logits).abs().max().item()
     return {"parity_float32": exact, "parity_bfloat16": as_run}
 
 
@@ -111,7 +110,7 @@ def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:
     return Reference(
         prompt,
         answer(forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0], prompt.target),
-        [(passage, torch.cat(list(logits(loaded.model, passage)))) for passage in passages],
+        [(passage, expected(loaded.model, passage)) for passage in passages],
     )
 
 
@@ -128,8 +127,8 @@ def compared(model: Model, loaded: Loaded, against: Reference, bootstrap: dict[s
         "target_rank": said.target_rank,
         "bos_policy": loaded.tokenizer.bos_policy,
     }
-    for passage, expected in against.passages:
-        reading = read(model, passage, expected)
+    for passage, beside in against.passages:
+        reading = read(model, passage, beside)
         yield answered | {"passage": passage.name, "positions": len(reading.nll)} | summary(reading, bootstrap)
     if not against.passages:
         yield answered | {"passage": "", "positions": None} | dict.fromkeys(quantities())

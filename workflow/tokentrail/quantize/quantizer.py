@@ -11,8 +11,8 @@ from torch import Tensor
 from tokentrail.quantize.groups import cut, groups_of_line, join, line_shape, lines, matrix_of
 from tokentrail.quantize.scheme import Scheme
 
-SEARCHED = [1 - step / 40 for step in range(21)]  # of the scale that covers the group: 1, 0.975, ... 0.5
-AT_ONCE = 1 << 20  # weights worked on at a time, so that every step finds them in a core's cache
+SEARCHED = [1 - step / 20 for step in range(11)]  # of the scale that covers the group: 1, 0.95, ... 0.5
+AT_ONCE = 1 << 18  # weights worked on at a time, so that every step finds them in a core's cache
 
 
 @dataclass(frozen=True)
@@ -92,17 +92,11 @@ def chosen(groups: Tensor, scheme: Scheme) -> Chosen:
 def chosen_block(groups: Tensor, scheme: Scheme) -> Chosen:
     """groups (groups, weights). With a search, each group keeps the scale with the least squared error."""
     step, centre = widest(groups, scheme)
-    if scheme.scale == "absmax":
-        return rounded(groups, step, centre, scheme)
-    best = rounded(groups, step, centre, scheme)
-    least = squared_error(groups, best)
-    for share in SEARCHED[1:]:
-        trial = rounded(groups, step * share, centre, scheme)
-        error = squared_error(groups, trial)
-        better = error < least
-        best = Chosen(*(torch.where(better, new, old) for new, old in zip(trial, best, strict=True)))
-        least = torch.where(better, error, least)
-    return best
+    if scheme.scale == "search":
+        errors = torch.stack([squared_error(groups, step * share, centre, scheme) for share in SEARCHED])
+        step = step * groups.new_tensor(SEARCHED)[errors.argmin(dim=0)]  # the first of equals: the widest
+    scales, middles = stored(step, centre, scheme)
+    return Chosen(nearest(groups, scales, middles, scheme).to(torch.int8), scales, middles)
 
 
 def widest(groups: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
@@ -113,18 +107,24 @@ def widest(groups: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
     return (high - low) / (scheme.highest - scheme.lowest), (high + low) / 2
 
 
-def rounded(groups: Tensor, step: Tensor, centre: Tensor, scheme: Scheme) -> Chosen:
-    """The nearest codes for a step, which is first rounded to the format that it is stored in."""
+def stored(step: Tensor, centre: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
+    """Scales and middles in the format that they are stored in, for a step and the centre of the codes' range."""
     scales = step.to(scheme.scale_dtype)
-    used = scales.float()
     # The codes' range is not centred on code 0: it has one code more below it.
-    middles = torch.zeros_like(scales) if scheme.symmetric else (centre + used / 2).to(scheme.scale_dtype)
+    middles = centre if scheme.symmetric else centre + scales.float() / 2
+    return scales, middles.to(scheme.scale_dtype)
+
+
+def nearest(groups: Tensor, scales: Tensor, middles: Tensor, scheme: Scheme) -> Tensor:
+    """The nearest codes for the scales and middles as they are stored: (groups, weights), float32."""
     away = groups if scheme.symmetric else groups - middles.float()
+    used = scales.float()
     # Where all weights are alike, or too small for the format, the step is 0 and every code is 0.
-    codes = away.div(used.where(used > 0, torch.inf)).round_().clamp_(scheme.lowest, scheme.highest)
-    return Chosen(codes.to(torch.int8), scales, middles)
+    return away.div(used.where(used > 0, torch.inf)).round_().clamp_(scheme.lowest, scheme.highest)
 
 
-def squared_error(groups: Tensor, q: Chosen) -> Tensor:
-    """(groups, 1)"""
-    return (q.codes * q.scales.float() + q.middles.float() - groups).square().sum(dim=-1, keepdim=True)
+def squared_error(groups: Tensor, step: Tensor, centre: Tensor, scheme: Scheme) -> Tensor:
+    """What the groups lose with this step: (groups, 1)."""
+    scales, middles = stored(step, centre, scheme)
+    lost = nearest(groups, scales, middles, scheme).mul_(scales.float()).sub_(groups)
+    return (lost if scheme.symmetric else lost.add_(middles.float())).square_().sum(dim=-1, keepdim=True)
