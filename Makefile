@@ -38,6 +38,8 @@ bench: .venv/bench.stamp
 	$(IN_VENV) python benchmarks/forward.py
 	$(IN_VENV) python benchmarks/decode.py
 	$(IN_VENV) python benchmarks/interventions.py
+	$(IN_VENV) python benchmarks/packed.py
+	$(IN_VENV) python benchmarks/quantization.py
 
 clean:
 	rm -rf .venv .snakemake .pytest_cache .ruff_cache .hypothesis

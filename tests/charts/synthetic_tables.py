@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import polars as pl
+from synthetic_quantization import of_quantization
 from tokentrail.tables import TABLES
 
 HOSTILE = (
@@ -52,9 +53,8 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
     """All tables, for the first `models` models; each is checked against its schema."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for index, model in enumerate(list(DEPTHS)[:models]):
-        made_of_model = (
-            of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts) | of_time(index, model, prompts)
-        )
+        made_of_model = of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts)
+        made_of_model |= of_time(index, model, prompts) | of_quantization(model, prompts[0])
         for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
     return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}

@@ -50,7 +50,8 @@ def test_the_charts_that_the_report_shows_are_there():
     trace = {"name_swaps", "name_swaps_broad", "lens", "residual", "parity", "next_token", "census"}
     parts = {"ablations", "heads", "filler_sweep", "long_range", "mixing", "patching", "attribution", "sink"}
     times = {"decode_latency", "batch", "prefill", "roofline"}
-    assert trace | parts | times <= set(CHARTS)
+    quantization = {"quantization_sweeps", "quantization_parts", "quantization_curve"}
+    assert trace | parts | times | quantization <= set(CHARTS)
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -68,7 +68,7 @@ def test_the_page_holds_every_section_and_nothing_from_outside(models, drawings)
     assert len(ids) == len(set(ids))
     assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
     assert not [key for _, attributes in page.tags for key in attributes if key.startswith("on")]
-    assert page.text.count("It does not show ") == 20
+    assert page.text.count("It does not show ") == 21
     assert "The chart census has not been drawn" in page.text
 
 

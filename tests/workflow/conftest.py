@@ -56,6 +56,18 @@ CONFIG: dict[str, Any] = {
             "rounds": 2,
             "steps": 1,
         },
+        # The tiny models' rows are 48 weights long: the four-bit kernel cannot read them, the eight-bit one can.
+        "quantization": {
+            "passages": {"king": "passages/king.txt"},
+            "schemes": {
+                "q4": {"bits": 4, "group_size": 16},
+                "q4-packed": {"bits": 4, "group_size": 32, "scales": "bfloat16", "packed": True},
+                "q8-packed": {"bits": 8, "group_size": "channel", "scales": "bfloat16", "packed": True},
+            },
+            "errors": ["q4"],
+            "bootstrap": {"samples": 100},
+            "times": {"context": 4, "steps": 1, "prefill": 4, "rounds": 2},
+        },
         # The tiny tokenizer makes seven tokens of king and of capital, and four of short.
         "ablations": {"prompts": ["king"], "resample_from": {"king": "capital"}},
         "patching": {"pairs": [{"prompt": "king", "source": "capital"}]},
@@ -185,6 +197,8 @@ def lay_out(path: Path, models: Path) -> Checkout:
         else:
             shutil.copy2(ROOT / part, path / part)
     shutil.copytree(models, path / "models")
+    (path / "passages").mkdir()
+    (path / "passages" / "king.txt").write_text("The king gave the crown to the queen, and the city is the capital.")
     (path / "config").mkdir()
     (path / "config" / "config.yaml").write_text(yaml.safe_dump(CONFIG, sort_keys=False))
     return Checkout(path)

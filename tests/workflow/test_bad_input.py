@@ -30,6 +30,18 @@ MISTAKES = {
         "stages.filler: the target ' bishop' does not stand in the head",
     ),
     "no round": (lambda c: c["stages"]["timing"].update(rounds=0), "stages.timing.rounds is 0, but"),
+    "more bits than a byte": (
+        lambda c: c["stages"]["quantization"]["schemes"]["q4"].update(bits=9),
+        "stages.quantization.schemes.q4.bits is 9, but",
+    ),
+    "a part that no model has": (
+        lambda c: c["stages"]["quantization"]["schemes"]["q4"].update(weights=["norms"]),
+        "stages.quantization.schemes.q4.weights.0",
+    ),
+    "errors of a scheme that is not there": (
+        lambda c: c["stages"]["quantization"].update(errors=["q5"]),
+        "stages.quantization: errors names 'q5', which is not under schemes",
+    ),
     "memory below the least": (lambda c: c.update(memory_mb=8), "memory_mb is 8, but"),
 }
 
@@ -144,6 +156,33 @@ def test_prompts_of_unequal_length(done):
         (sentence,) = {line.strip() for line in output.splitlines() if f"{stage} of alpha: " in line}
         assert all(word in sentence for word in ("king", "7", "short", "4")), sentence
         assert not (done.results / "alpha" / f"{stage}.parquet").exists()
+
+
+def test_groups_that_do_not_divide_and_a_passage_that_is_not_there(done):
+    def change(config):
+        quantization = config["stages"]["quantization"]
+        quantization["schemes"]["q4"].update(group_size=20, rest="refuse")
+        quantization["passages"] = {"king": "passages/nowhere.txt"}
+
+    done.configure(change)
+    stages = ("quantization_quality", "quantization_error")
+    status, output = done.snakemake(*(f"results/tiny/alpha/{stage}.parquet" for stage in stages))
+    assert status == 1
+    assert "Traceback" not in output
+    lines = {line.strip() for line in output.splitlines()}
+    assert any("of alpha: passage king cannot be read from passages/nowhere.txt" in line for line in lines), output
+    assert any("of alpha: group_size 20 does not divide a line of 48 weights" in line for line in lines), output
+    assert not any((done.results / "alpha" / f"{stage}.parquet").exists() for stage in stages)
+
+
+def test_what_cannot_be_packed_is_named_beside_its_simulated_row(undisturbed):
+    import polars as pl
+
+    table = pl.read_parquet(undisturbed.results / "alpha" / "quantization.parquet")
+    packed = table.filter(execution="packed")
+    assert packed["scheme"].to_list() == ["q8-packed"] and packed["decode_ms"].null_count() == 0
+    (row,) = table.filter(scheme="q4-packed").to_dicts()
+    assert row["execution"] == "simulated" and "32 does not divide 48" in row["note"]
 
 
 def test_memory_too_small_for_one_row(done):

@@ -11,16 +11,19 @@ pytestmark = pytest.mark.slow
 
 MODELS = ("alpha", "beta")
 ROOT = Path(__file__).resolve().parents[2]
-ON_KING = {"lens", "attribution", "mixing", "attention", "sink", "cache"}
+ON_KING = {"lens", "attribution", "mixing", "attention", "sink", "cache", "quantization_quality"}
 ON_CAPITAL_TOO = {"next_token", "distribution", "residual", "ablations", "patching"}
 FROM_FILLERS = {"filler_sweep", "long_range"}
 FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_CAPITAL_TOO | ON_KING
-GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps", "timing"}
-ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"} | set(TIMED)
+FROM_WEIGHTS = {"name_swaps", "timing", "quantization_timing", "quantization_error"}
+GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | FROM_WEIGHTS
+ALL = FROM_PROMPTS | GATED | {"weights", "cells", "census", "name_swaps_summary"} | set(TIMED)
 
 
 def jobs_for(tables: set[str], models=MODELS) -> set[str]:
     """The jobs that make these tables of these models, and everything that follows from them."""
+    if tables & {"quantization_quality", "quantization_timing"}:
+        tables = tables | {"quantization"}
     expected = {f"{model}/{table}" for model in models for table in tables}
     expected |= {f"admitted/{model}/{table}" for model in models for table in tables & GATED}
     if tables & {"parity", "parity_layers"}:
@@ -111,7 +114,7 @@ def test_one_filler(done):
 
 def test_rounds_of_timing(done):
     done.configure(lambda c: c["stages"]["timing"].update(rounds=1))
-    assert done.plan() == jobs_for(set(TIMED))
+    assert done.plan() == jobs_for({"timing", "timing_summary", "machine", "cost"})
 
 
 def test_price(done):
@@ -126,6 +129,26 @@ def test_other_cores_time_nothing_again(done):
 def test_sites_of_patching(done):
     done.configure(lambda c: c["stages"]["patching"].update(sites=["resid_pre"]))
     assert done.plan() == jobs_for({"patching"})
+
+
+def test_one_scheme(done):
+    done.configure(lambda c: c["stages"]["quantization"]["schemes"].update(q3={"bits": 3, "group_size": 16}))
+    assert done.plan() == jobs_for({"quantization_quality"}), "what is neither packed nor in errors is measured once"
+
+
+def test_text_of_a_passage(done):
+    done.append("passages/king.txt", " The book is of the country.")
+    assert done.plan() == jobs_for({"quantization_quality"})
+
+
+def test_rounds_of_quantization(done):
+    done.configure(lambda c: c["stages"]["quantization"]["times"].update(rounds=1))
+    assert done.plan() == jobs_for({"quantization_timing"})
+
+
+def test_how_codes_are_chosen(done):
+    done.append("workflow/tokentrail/quantize/quantizer.py", "\n# edited\n")
+    assert done.plan() == jobs_for({"quantization_quality", "quantization_timing", "quantization_error"})
 
 
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])

@@ -50,8 +50,17 @@ GATED = [
     "sink",
     "cache",
     "timing",
+    "quantization_quality",
+    "quantization_timing",
+    "quantization_error",
 ]
-DERIVED = ["name_swaps_summary", "timing_summary", "machine", "cost"]
+DERIVED = [
+    "name_swaps_summary",
+    "timing_summary",
+    "machine",
+    "cost",
+    "quantization",
+]
 
 # A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
 # a workflow is parsed often, and importing altair takes longer than everything else here.
@@ -147,6 +156,12 @@ def source_files(model):
         for file in Path(source.path).glob(kind)
     ]
     return sorted(map(str, files))
+
+
+def passage_files():
+    """The passages of quantization, to notice when one is edited; one that is missing is named by the stage."""
+    named = CONFIG.stages.quantization.passages.values()
+    return [file for file in named if Path(file).is_file()]
 
 
 def admission(model, stage):

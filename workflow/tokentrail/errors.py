@@ -31,3 +31,7 @@ class TableError(TokentrailError):
 
 class InterventionError(TokentrailError):
     """An intervention that the model or the site cannot take, or one that was not applied as planned."""
+
+
+class QuantizationError(TokentrailError):
+    """A scheme that does not fit a matrix, a selection of weights that no model has, or a damaged packed file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,8 +33,8 @@ class LayerWeights(NamedTuple):
 @dataclass(frozen=True)
 class Model:
     spec: specs.Spec
-    tokens: Tensor  # (vocabulary, width)
-    positions: Tensor | None  # (learned positions, width)
+    tokens: Tensor | Callable  # (vocabulary, width), or a table cell: ids (rows, tokens) -> (rows, tokens, width)
+    positions: Tensor | Callable | None  # (learned positions, width), or a table cell
     layers: tuple[LayerWeights, ...]
     final_norm: NormWeights
     head: Linear | BlockedLinear  # (vocabulary, width); the token table itself when tied
@@ -66,10 +67,15 @@ def forward(
 
 def embed(model: Model, ids: Tensor, place: Place, tap: Tap = NO_TAP) -> Tensor:
     """ids (rows, tokens) -> the stream before the first layer (rows, tokens, width)."""
-    x = F.embedding(ids, model.tokens) * model.spec.embedding_scale
+    x = rows_of(model.tokens, ids) * model.spec.embedding_scale
     if model.positions is not None:
-        x = x + F.embedding(place.positions.clamp(max=model.spec.learned_positions - 1), model.positions)
+        x = x + rows_of(model.positions, place.positions.clamp(max=model.spec.learned_positions - 1))
     return tap("embed", -1, x)
+
+
+def rows_of(table: Tensor | Callable, ids: Tensor) -> Tensor:
+    """The table's rows at ids (rows, tokens): (rows, tokens, width)."""
+    return F.embedding(ids, table) if isinstance(table, Tensor) else table(ids)
 
 
 def through_layers(

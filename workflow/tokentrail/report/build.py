@@ -15,7 +15,17 @@ from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, last_position, ordered
 from tokentrail.provenance import constant
 from tokentrail.report import sentences, svg, words
-from tokentrail.report.sections import ablations, attribution, cache, distance, mixing, patching, sink, timing
+from tokentrail.report.sections import (
+    ablations,
+    attribution,
+    cache,
+    distance,
+    mixing,
+    patching,
+    quantization,
+    sink,
+    timing,
+)
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
@@ -34,6 +44,7 @@ SECTIONS = {
     "sink": "What the first token is for",
     "cache": "Decoding with a cache",
     "timing": "How fast, and how near to the machine’s limits",
+    "quantization": "What fewer bits cost and save",
     "cells": "The models, cell by cell",
     "census": "Where the parameters are",
     "weights": "Where the weights come from",
@@ -49,6 +60,7 @@ VIEWS = {
     "sink": sink.view,
     "cache": cache.view,
     "timing": timing.view,
+    "quantization": quantization.view,
 }
 """What the templates of these sections are made from."""
 
@@ -129,6 +141,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         close = sentences.parity(parity)
         without = ablations.story(of(tables["ablations"], model=name, prompt=first_prompt))
         far = distance.story(of(tables["filler_sweep"], model=name))
+        fewer = quantization.story(of(tables["quantization"], model=name))
         found.append(
             {
                 "name": name,
@@ -147,6 +160,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                             Markup(" ").join(filter(None, [answer, lens, hits])),
                             Markup(" ").join(filter(None, [without, far])),
                             swapped,
+                            fewer,
                             close,
                         ],
                     )

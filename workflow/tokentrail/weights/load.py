@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from tokentrail.forward.assemble import assemble, shapes
 from tokentrail.forward.families import read_spec, recipes
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
+from tokentrail.forward.spec import Spec
 from tokentrail.weights.checkpoint import Checkpoint, open_checkpoint
 from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer
 
@@ -29,10 +31,10 @@ class Loaded:
     device: torch.device
 
 
-def load(weights: pl.DataFrame, settings: dict[str, Any], decode: bool = False) -> Loaded:
+def load(weights: pl.DataFrame, settings: dict[str, Any], block: bool = True, decode: bool = False) -> Loaded:
     """The model of a `weights` table, in float32, as a stage's settings ask for it (`model`, `bos`, `device`).
 
-    `decode` as in `forward.assemble.assemble`.
+    `block` and `decode` as in `load_model`.
 
     Raises WeightsError or UnsupportedError for a checkpoint that cannot be run, ConfigError for a device that
     is not there.
@@ -40,7 +42,7 @@ def load(weights: pl.DataFrame, settings: dict[str, Any], decode: bool = False) 
     checkpoint = open_checkpoint(weights)
     device = usable_device(settings["device"])
     return Loaded(
-        model=load_model(checkpoint, device=device, block=True, decode=decode),
+        model=load_model(checkpoint, device=device, block=block, decode=decode),
         tokenizer=open_tokenizer(checkpoint.tokenizer_file, settings["bos"], settings["model"]),
         checkpoint=checkpoint,
         device=device,
@@ -69,6 +71,21 @@ def load_model(
     Raises WeightsError for a tensor that is missing, unknown, of a wrong shape, or a tied head that differs from
     the token table; UnsupportedError for a config.json that no family reads.
     """
+    spec, stored = named_tensors(checkpoint)
+
+    def tensor(name: str) -> Tensor | None:
+        made = stored(name)
+        return None if made is None else made.to(device=device, dtype=dtype, copy=True)
+
+    return assemble(spec, tensor, block, decode)
+
+
+def named_tensors(checkpoint: Checkpoint) -> tuple[Spec, Callable[[str], Tensor | None]]:
+    """What the checkpoint is, and its tensors by our names (see `forward.assemble`), in their stored dtype.
+
+    The function reads a tensor anew at every call and gives None for a name that the model does not have.
+    Raises as `load_model`.
+    """
     spec = read_spec(checkpoint.config)
     files = {name: checkpoint.file_of(name) for name in checkpoint.tensor_names()}
     made_from, useless = recipes(spec, set(files))
@@ -88,11 +105,17 @@ def load_model(
                 f"{' + '.join(made_from[name].parts)} has the shape {tuple(made.shape)}, but config.json makes it "
                 f"{expected[name]}; the weights and the config.json do not belong together"
             )
-        return made.to(device=device, dtype=dtype, copy=True)
+        return made
 
     if spec.tied and "lm_head.weight" in files:
         check_tied(stored("lm_head.weight"), make(made_from["tokens"], stored))
-    return assemble(spec, tensor, block, decode)
+    return spec, tensor
+
+
+def turned_tensors(checkpoint: Checkpoint) -> frozenset[str]:
+    """Our names of the matrices that the checkpoint stores (in, out)."""
+    made_from, _ = recipes(read_spec(checkpoint.config), set(checkpoint.tensor_names()))
+    return frozenset(name for name, recipe in made_from.items() if recipe.turn == "transpose")
 
 
 def make(recipe: Recipe, stored) -> Tensor:

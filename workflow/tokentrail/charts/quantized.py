@@ -1,0 +1,83 @@
+"""Rows of the quantization table that several charts and the report pick in the same way."""
+
+from __future__ import annotations
+
+import polars as pl
+
+PARTS = {
+    "tokens": "token table, both uses",
+    "tokens.input": "token table as input only",
+    "tokens.output": "token table as output only",
+    "positions": "position table",
+    "attention.qkv": "attention: q, k, v",
+    "attention.out": "attention: output",
+    "mamba2.in_proj": "Mamba2: input",
+    "mamba2.out_proj": "Mamba2: output",
+    "ffn.up": "FFN: up",
+    "ffn.down": "FFN: down",
+    "head": "output head",
+    "compute": "all matrices of the layers",
+    "all": "everything",
+}
+"""Choices of weights in the order in which they are shown, and their names in words."""
+ALONE = tuple(part for part in PARTS if part not in ("compute", "all"))
+SMALLEST = 1e-6
+"""KL below which a chart does not tell values apart, in nats: float32 rounding reaches it."""
+
+
+def first_passage(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each model's first passage, with `moved`, `low` and `high`: the mean KL over it and its interval.
+
+    Without a passage `moved` is the KL on the prompt, and there is no interval.
+    """
+    first = frame.filter(pl.col("passage") == pl.col("passage").first().over("model"))
+    return first.with_columns(
+        moved=pl.coalesce("mean_kl", "kl").clip(lower_bound=SMALLEST),
+        low=pl.col("mean_kl_low").clip(lower_bound=SMALLEST),
+        high=pl.col("mean_kl_high").clip(lower_bound=SMALLEST),
+    )
+
+
+def plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """Simulated rows of plain schemes on everything, one for each number of bits and group size."""
+    rows = frame.filter(pl.col("execution") == "simulated", pl.col("method") == "plain", pl.col("families") == "all")
+    rows = rows.filter(pl.col("group_size").is_not_null())
+    return rows.unique(["model", "bits", "group_size"], keep="first", maintain_order=True)
+
+
+def sweep(rows: pl.DataFrame, over: str, at: str) -> pl.DataFrame:
+    """The rows of `plain` in which `over` varies and `at` does not: for each model, where there are most of them.
+
+    Of two values of `at` with as many rows, the one that comes first counts.
+    """
+    counted = rows.group_by("model", at, maintain_order=True).agg(pl.col(over).n_unique().alias("points"))
+    widest = counted.sort("points", descending=True, maintain_order=True).unique(
+        "model", keep="first", maintain_order=True
+    )
+    kept = widest.filter(pl.col("points") > 1).select("model", at)
+    return rows.join(kept, on=["model", at], how="semi", maintain_order="left").sort("model", over)
+
+
+def by_part(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that quantize one part at a time, and beside them the sets with as many bits in groups as large.
+
+    The scheme with most single parts counts, and of two the first.
+    """
+    simulated = frame.filter(pl.col("execution") == "simulated", pl.col("method") == "plain")
+    single = simulated.filter(pl.col("families").is_in(ALONE))
+    counted = single.group_by("model", "scheme", maintain_order=True).agg(
+        pl.len().alias("parts"), pl.col("bits", "group_size").first()
+    )
+    chosen = counted.sort("parts", descending=True, maintain_order=True).unique(
+        "model", keep="first", maintain_order=True
+    )
+    alike = chosen.filter(pl.col("parts") > 1).select("model", "bits", "group_size")
+    rows = simulated.filter(pl.col("families").is_in(list(PARTS)))
+    rows = rows.join(alike, on=["model", "bits", "group_size"], how="semi", maintain_order="left", nulls_equal=True)
+    return rows.unique(["model", "families"], keep="first", maintain_order=True)
+
+
+def whole_models(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows on everything, on all matrices of the layers, and unquantized, with their payload in MiB."""
+    rows = frame.filter(pl.col("families").is_in(["", "compute", "all"]))
+    return rows.with_columns(mib=pl.col("payload_bytes") / (1 << 20))

@@ -1,0 +1,22 @@
+"""Bytes, answers and times of every scheme in one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from tokentrail.tables import TABLES
+
+TIMES = ("resident_bytes", "decode_ms", "prefill_ms")
+
+
+def measure(quality: pl.DataFrame, timing: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
+    """Table `quantization` from `quantization_quality` and `quantization_timing`.
+
+    Only code that ran has times: simulated rows have none, nor have rows of a scheme that was not timed.
+    """
+    ran = timing.select("scheme", "families", *TIMES).with_columns(ran=pl.lit(True))
+    kept = quality.with_columns(ran=pl.col("execution") != "simulated")
+    joined = kept.join(ran, on=["scheme", "families", "ran"], how="left", maintain_order="left")
+    return joined.select(list(TABLES["quantization"].column_names()))

@@ -1,0 +1,142 @@
+"""Packed schemes beside float32 and bfloat16: decode, prefill and resident memory, in the same rounds."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import psutil
+import torch
+from torch import Tensor
+
+from tokentrail import tables
+from tokentrail.errors import ConfigError
+from tokentrail.forward.cache import new_cache
+from tokentrail.forward.families import read_spec
+from tokentrail.forward.frame import Model, forward, last
+from tokentrail.measure.quantization_cases import cases
+from tokentrail.measure.rounds import Prepare, shuffled
+from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
+from tokentrail.weights.checkpoint import Checkpoint
+from tokentrail.weights.load import load_model, usable_device
+
+
+@torch.inference_mode()
+def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
+    """Table `quantization_timing`. Schemes that no kernel here runs have no row; `quantization_quality` says why."""
+    device, spec = usable_device(settings["device"]), read_spec(checkpoint.config)
+    run = [
+        case
+        for case in cases(spec, settings["schemes"])
+        if not model_refusal(checkpoint, case.scheme, case.tensors, device)
+    ]
+    if not run:
+        return tables.frame("quantization_timing", [])
+    check_positions(spec.learned_positions, settings)
+    with tempfile.TemporaryDirectory() as folder:
+        loads: dict[tuple[str, str], Callable[[], Model]] = {}
+        for number, case in enumerate(run):
+            path = Path(folder, f"{number}.safetensors")
+            write_packed(checkpoint, case.scheme, case.tensors, path)
+            loads[case.name, case.families] = lambda path=path: read_packed(path)
+        loads["bfloat16", ""] = lambda: load_model(checkpoint, torch.bfloat16, device)
+        loads["float32", ""] = lambda: load_model(checkpoint, device=device)
+        models, resident = {}, {}
+        for key, load in loads.items():
+            models[key], resident[key] = grown(load)
+    ids = random_ids(spec.vocabulary, max(settings["context"], settings["prefill"])).to(device)
+    contexts = {"decode": ids[:, : settings["context"]], "prefill": ids[:, : settings["prefill"]]}
+    print(f"{len(models)} models, {settings['rounds']} rounds", flush=True)
+    times = shuffled(prepared(models, contexts, settings["steps"]), settings["rounds"], settings["seed"])
+    rows = [
+        {"scheme": scheme, "families": families, "resident_bytes": resident[scheme, families]}
+        | milliseconds("decode", times["decode", scheme, families], settings["steps"])
+        | milliseconds("prefill", times["prefill", scheme, families], 1)
+        for scheme, families in reversed(list(loads))
+    ]
+    return tables.frame(
+        "quantization_timing",
+        rows,
+        model=settings["model"],
+        context=settings["context"],
+        prefill_tokens=settings["prefill"],
+        rounds=settings["rounds"],
+        threads=torch.get_num_threads(),
+    )
+
+
+def check_positions(room: int | None, settings: dict[str, Any]) -> None:
+    needed = max(settings["context"] + settings["steps"], settings["prefill"])
+    if room is not None and needed > room:
+        raise ConfigError(
+            f"stages.quantization.times asks for {needed} tokens, but {settings['model']} has {room} positions; "
+            f"set a smaller context or prefill"
+        )
+
+
+def random_ids(vocabulary: int, tokens: int) -> Tensor:
+    """(1, tokens): the time of a pass does not depend on what it reads."""
+    return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(tokens))
+
+
+def grown(load: Callable[[], Model]) -> tuple[Model, int]:
+    """The model, and the bytes that this process grew by until it had read one token."""
+    process = psutil.Process()
+    give_back()
+    before = process.memory_info().rss
+    model = load()
+    forward(model, torch.zeros(1, 1, dtype=torch.int64, device=model.final_norm.weight.device))
+    give_back()
+    return model, max(process.memory_info().rss - before, 0)
+
+
+def give_back() -> None:
+    """Return what was freed to the system, so that it is not counted again. Only glibc needs to be asked."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def prepared(
+    models: dict[tuple[str, str], Model], contexts: dict[str, Tensor], steps: int
+) -> dict[tuple[str, str, str], Prepare]:
+    """The calls to be timed, by kind, scheme and families."""
+    found = {}
+    for (scheme, families), model in models.items():
+        found["decode", scheme, families] = decode(model, contexts["decode"], steps)
+        found["prefill", scheme, families] = prefill(model, contexts["prefill"])
+    return found
+
+
+def decode(model: Model, ids: Tensor, steps: int) -> Prepare:
+    """`steps` decode steps after ids (1, tokens), which are read into a cache once, beforehand."""
+    cache = new_cache(model.spec, 1, ids.shape[1] + steps, model.tokens.dtype, ids.device)
+    forward(model, ids, cache, read=last(ids))
+    token = ids[:, -1:]
+
+    def prepare():
+        here = cache.fork()  # every measurement starts at the same length
+        return lambda: [forward(model, token, here) for _ in range(steps)]
+
+    return prepare
+
+
+def prefill(model: Model, ids: Tensor) -> Prepare:
+    """One pass over ids (1, tokens) into an empty cache, with the logits of the last position."""
+
+    def prepare():
+        cache = new_cache(model.spec, 1, ids.shape[1], model.tokens.dtype, ids.device)
+        return lambda: forward(model, ids, cache, read=last(ids))
+
+    return prepare
+
+
+def milliseconds(kind: str, seconds: list[float], calls: int) -> dict[str, float]:
+    """Median, 10th and 90th percentile of the time of one call."""
+    low, middle, high = np.percentile(seconds, [10, 50, 90]) * 1000 / calls
+    return {f"{kind}_ms": float(middle), f"{kind}_p10_ms": float(low), f"{kind}_p90_ms": float(high)}

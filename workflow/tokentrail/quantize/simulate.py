@@ -1,0 +1,63 @@
+"""Rounded weights, run in float32: what a scheme does to the answers, whether or not a kernel for it exists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from tokentrail.forward.cells.linear import Linear
+from tokentrail.forward.families import read_spec
+from tokentrail.forward.frame import Model
+from tokentrail.quantize.parts import HEAD, TOKENS, splits
+from tokentrail.quantize.quantizer import dequantize, quantize
+from tokentrail.quantize.scheme import Scheme
+from tokentrail.weights.checkpoint import Checkpoint
+from tokentrail.weights.load import named_tensors, turned_tensors
+
+
+class Simulation:
+    """One float32 model on plain weights, written over in place for each scheme.
+
+    Originals are read from the checkpoint again, one tensor at a time, so that there is never a second copy of the
+    model; only a tied table that is quantized in one of its uses gets a table of its own for the other.
+    """
+
+    def __init__(self, model: Model, checkpoint: Checkpoint):
+        """`model` is the checkpoint loaded in float32 without blocking; it is no longer the caller's to use."""
+        self.model = model
+        self.spec = read_spec(checkpoint.config)
+        _, self.original = named_tensors(checkpoint)
+        self.turned = turned_tensors(checkpoint)
+        self.changed: frozenset[str] = frozenset()
+
+    def apply(self, scheme: Scheme, tensors: frozenset[str]) -> Model:
+        """The model with `tensors` quantized and read back, and everything else as in the checkpoint.
+
+        Valid until the next call. Raises QuantizationError if the scheme does not fit one of them.
+        """
+        model, apart = self.model, splits(self.spec, tensors)
+        for name in sorted(tensors | self.changed):
+            if name == HEAD and self.spec.tied:
+                continue
+            weights = self.original(name).to(self.where(name).device)
+            quantized = name in tensors and not (apart and name == TOKENS)
+            self.where(name).copy_(rounded(weights, scheme, name in self.turned) if quantized else weights)
+        self.changed = tensors
+        if not apart:
+            return model
+        table = rounded(model.tokens, scheme, TOKENS in self.turned)
+        return replace(model, tokens=table) if TOKENS in tensors else replace(model, head=Linear(table))
+
+    def where(self, name: str) -> Tensor:
+        """The model's own tensor of that name."""
+        match name.split("."):
+            case ["layers", layer, part, cell, "weight"]:
+                return getattr(getattr(self.model.layers[int(layer)], part), cell).weight
+            case ["head", "weight"]:
+                return self.model.head.weight
+        return getattr(self.model, name)
+
+
+def rounded(weights: Tensor, scheme: Scheme, turned: bool) -> Tensor:
+    return dequantize(quantize(weights, scheme, turned))
