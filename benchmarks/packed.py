@@ -27,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import checkpoint_of, random_ids
 from tokentrail.forward.frame import Model
-from tokentrail.measure.quantization_timing import decode, grown, prefill
+from tokentrail.measure.quantization_timing import grown
 from tokentrail.measure.rounds import Prepare, shuffled
+from tokentrail.measure.timing import Ours
 from tokentrail.quantize.packed import read_packed, write_packed
 from tokentrail.quantize.parts import chosen
 from tokentrail.quantize.payload import model_payload
@@ -69,14 +70,16 @@ def compare(shape: str, rounds: int) -> None:
         of_packed = loads(checkpoint, Path(folder))
         models = {name: load() for name, load in of_packed.items()}
         ids = random_ids(models[FLOAT32], PREFILL)
-        cases: dict[str, Prepare] = {name: decode(model, ids[:, :CONTEXT], STEPS) for name, model in models.items()}
+        cases: dict[str, Prepare] = {
+            name: Ours(model).decode(ids[:, :CONTEXT], STEPS) for name, model in models.items()
+        }
         if shape == "smollm2":
             cases |= llama_cpp(checkpoint)
         found = medians(cases, rounds)
         for name, seconds in found.items():
             ratio = found[FLOAT32] / seconds
             print(f"  decode  {name:18s} {1e3 * seconds / STEPS:8.2f} ms a token   ratio {ratio:5.2f}", flush=True)
-        found = medians({name: prefill(model, ids) for name, model in models.items()}, max(3, rounds // 2))
+        found = medians({name: Ours(model).prefill(ids) for name, model in models.items()}, max(3, rounds // 2))
         for name, seconds in found.items():
             print(f"  prefill {name:18s} {1e3 * seconds:8.1f} ms   ratio {found[FLOAT32] / seconds:5.2f}", flush=True)
         del models, cases

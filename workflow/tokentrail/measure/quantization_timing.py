@@ -16,11 +16,11 @@ from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.errors import ConfigError
-from tokentrail.forward.cache import new_cache
 from tokentrail.forward.families import read_spec
-from tokentrail.forward.frame import Model, forward, last
+from tokentrail.forward.frame import Model, forward
 from tokentrail.measure.quantization_cases import cases
 from tokentrail.measure.rounds import Prepare, shuffled
+from tokentrail.measure.timing import Ours, random_ids
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import load_model, usable_device
@@ -49,7 +49,7 @@ def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
         models, resident = {}, {}
         for key, load in loads.items():
             models[key], resident[key] = grown(load)
-    ids = random_ids(spec.vocabulary, max(settings["context"], settings["prefill"])).to(device)
+    ids = random_ids(spec.vocabulary, 1, max(settings["context"], settings["prefill"])).to(device)
     contexts = {"decode": ids[:, : settings["context"]], "prefill": ids[:, : settings["prefill"]]}
     print(f"{len(models)} models, {settings['rounds']} rounds", flush=True)
     times = shuffled(prepared(models, contexts, settings["steps"]), settings["rounds"], settings["seed"])
@@ -79,11 +79,6 @@ def check_positions(room: int | None, settings: dict[str, Any]) -> None:
         )
 
 
-def random_ids(vocabulary: int, tokens: int) -> Tensor:
-    """(1, tokens): the time of a pass does not depend on what it reads."""
-    return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(tokens))
-
-
 def grown(load: Callable[[], Model]) -> tuple[Model, int]:
     """The model, and the bytes that this process grew by until it had read one token."""
     process = psutil.Process()
@@ -108,32 +103,10 @@ def prepared(
     """The calls to be timed, by kind, scheme and families."""
     found = {}
     for (scheme, families), model in models.items():
-        found["decode", scheme, families] = decode(model, contexts["decode"], steps)
-        found["prefill", scheme, families] = prefill(model, contexts["prefill"])
+        ours = Ours(model)
+        found["decode", scheme, families] = ours.decode(contexts["decode"], steps)
+        found["prefill", scheme, families] = ours.prefill(contexts["prefill"])
     return found
-
-
-def decode(model: Model, ids: Tensor, steps: int) -> Prepare:
-    """`steps` decode steps after ids (1, tokens), which are read into a cache once, beforehand."""
-    cache = new_cache(model.spec, 1, ids.shape[1] + steps, model.tokens.dtype, ids.device)
-    forward(model, ids, cache, read=last(ids))
-    token = ids[:, -1:]
-
-    def prepare():
-        here = cache.fork()  # every measurement starts at the same length
-        return lambda: [forward(model, token, here) for _ in range(steps)]
-
-    return prepare
-
-
-def prefill(model: Model, ids: Tensor) -> Prepare:
-    """One pass over ids (1, tokens) into an empty cache, with the logits of the last position."""
-
-    def prepare():
-        cache = new_cache(model.spec, 1, ids.shape[1], model.tokens.dtype, ids.device)
-        return lambda: forward(model, ids, cache, read=last(ids))
-
-    return prepare
 
 
 def milliseconds(kind: str, seconds: list[float], calls: int) -> dict[str, float]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
+
+from tokentrail.measure.limits import seconds
 
 Prepare = Callable[[], Callable[[], object]]
 """Sets a case up, which is not timed, and gives the call that is."""
@@ -18,8 +19,5 @@ def shuffled(cases: dict[str, Prepare], rounds: int, seed: int) -> dict[str, lis
     times: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name in order.sample(list(cases), len(cases)):
-            run = cases[name]()
-            start = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(seconds(cases[name]()))
     return times

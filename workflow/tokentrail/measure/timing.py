@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,13 +15,11 @@ from tokentrail.forward.cache import formula_bytes, new_cache
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.intervene.plan import bytes_per_row
 from tokentrail.measure.limits import array_read, matrix_product, seconds
+from tokentrail.measure.rounds import Prepare
 from tokentrail.measure.work import Work, work
 from tokentrail.weights.load import Loaded
 
 BLOCKS = 2  # the second repeats the first, so that a drift of the machine shows
-
-Prepare = Callable[[], Callable[[], object]]
-"""Sets a case up, which is not timed, and gives the call that is."""
 
 
 class Contender(Protocol):
