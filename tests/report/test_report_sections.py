@@ -349,13 +349,12 @@ def test_peers_are_compared_case_by_case_with_the_faster_of_them():
     )
 
 
-def test_every_case_has_its_price_and_what_was_skipped_its_reason():
-    tables = synthetic.tables(4)
-    beside, _, gamma, _ = timing.view(tables, synthetic.settings(4))
-    prices = [(row["implementation"], row["prices"]) for row in beside["cases"] if row["kind"] == "batch"]
-    assert all((None not in found) == (name == "tokentrail") for name, found in prices)
-    full, half = prices[0][1]
-    assert half == pytest.approx(2 * full)
+def test_batches_have_their_price_and_what_was_skipped_its_reason():
+    first, _, gamma, _ = timing.view(synthetic.tables(4), synthetic.settings(4))
+    assert {row["name"] for row in first["cases"]} == {"Decode", "Prefill"}
+    prices = [(row["batch"], row["occupancy"], row["dollars_per_million_tokens"]) for row in first["prices"]]
+    assert [price[:2] for price in prices] == [(rows, share) for rows in (1, 2, 8) for share in (1.0, 0.5)]
+    assert prices[1][2] == pytest.approx(2 * prices[0][2])
     assert [row["reason"] for row in gamma["cases"] if row["status"] == "skipped"] == [
         "1008 tokens, but the model has 1000 positions"
     ]
