@@ -186,8 +186,8 @@ class Pair:
         files = tuple(sorted(self.folder.glob("*.safetensors")))
         return Checkpoint(self.config, files, tokenizer_file=None, sha256="0" * 64, files={})
 
-    def ours(self, dtype: torch.dtype = torch.float32, block: bool = False):
-        return load_model(self.checkpoint, dtype=dtype, block=block)
+    def ours(self, dtype: torch.dtype = torch.float32, block: bool = False, decode: bool = False):
+        return load_model(self.checkpoint, dtype=dtype, block=block, decode=decode)
 
 
 def build(config: dict, folder: Path, seed: int = 0) -> Pair:

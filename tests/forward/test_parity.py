@@ -5,25 +5,40 @@ from __future__ import annotations
 import pytest
 import torch
 from random_models import FULL_SHAPES, VARIANTS, build
+from tokentrail.forward.cells import linear
 from tokentrail.forward.frame import forward
 
 TOLERANCE = 1e-4
 
 
-@pytest.mark.parametrize("block", [False, True], ids=["plain", "blocked"])
+@pytest.fixture(params=[{}, {"block": True}, {"decode": True}], ids=["plain", "blocked", "both"])
+def layout(request, monkeypatch):
+    """How the matrices are laid out; those of these small models count as large."""
+    monkeypatch.setattr(linear, "SMALL", 0)
+    return request.param
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_agrees_at_every_position(pair, variant, block):
+def test_every_variant_agrees_at_every_position(pair, variant, layout):
     with torch.inference_mode():
-        ours = forward(pair(variant).ours(block=block), pair(variant).ids)
+        ours = forward(pair(variant).ours(**layout), pair(variant).ids)
     assert (ours - pair(variant).logits).abs().max() < TOLERANCE
 
 
+@pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_one_token_is_a_prompt(pair, variant):
-    ids = pair(variant).ids[:, :1]
+def test_one_token_is_a_prompt(pair, variant, layout, rows):
+    ids = pair(variant).ids[:rows, :1]
     with torch.inference_mode():
-        apart = forward(pair(variant).ours(), ids) - pair(variant).reference(ids, use_cache=False).logits
+        apart = forward(pair(variant).ours(**layout), ids) - pair(variant).reference(ids, use_cache=False).logits
     assert apart.abs().max() < TOLERANCE
+
+
+def test_layouts_are_what_was_asked_for():
+    large, small = (linear.Linear(torch.ones(side, side)) for side in (512, 511))
+    assert linear.blocked(small) is small
+    assert linear.blocked(large).plain is None
+    assert linear.blocked(large, keep=True).plain is large.weight
 
 
 @pytest.mark.slow

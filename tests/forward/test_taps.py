@@ -24,10 +24,12 @@ def test_looking_at_everything_changes_nothing(pair, variant):
 
 
 @pytest.mark.parametrize("variant", ["gpt2", "qwen3", "granite-two-groups"])
-def test_a_tap_that_costs_nothing_changes_no_bit(pair, variant):
+def test_a_tap_that_costs_nothing_changes_no_bit(pair, variant, monkeypatch):
     """What is measured with a tap must be what the model says without one, to the last bit."""
+    from tokentrail.forward.cells import linear
     from tokentrail.forward.frame import last
 
+    monkeypatch.setattr(linear, "SMALL", 0)
     model, ids = pair(variant).ours(block=True), pair(variant).ids
     with torch.inference_mode():
         for read in (None, last(ids)):

@@ -72,12 +72,23 @@ def test_the_bytes_are_those_of_the_formula_and_the_states_stand_still(loaded, s
     assert (frame["reserved_bytes"] >= frame["formula_bytes"]).all()
 
 
+def loaded_variant(name, folder) -> Loaded:
+    inner = tiny_tokenizer.train()
+    pair = build(VARIANTS[name] | {"vocab_size": inner.get_vocab_size()}, folder)
+    return Loaded(pair.ours(), Tokenizer(inner, "tokenizer", "tiny"), pair.checkpoint, torch.device("cpu"))
+
+
+def test_without_attention_nothing_grows_and_transformers_keeps_no_cache(settings, tmp_path):
+    frame = measured(loaded_variant("granite-mamba-only", tmp_path), settings)
+    tables.write("cache", frame, tmp_path / "t")
+    assert frame["max_abs_logit_diff"].max() < WITHIN
+    assert frame["kv_bytes"].max() == 0 and frame["formula_bytes"].n_unique() == 1
+    assert frame["reference_max_abs_logit_diff"].is_null().all() and frame["max_abs_error_reference"].is_null().all()
+
+
 def test_it_shows_whose_error_it_is(settings, tmp_path):
     """transformers leaves the limits on dt out of its decode step, so its own cached logits part from its full ones."""
-    inner = tiny_tokenizer.train()
-    config = VARIANTS["granite-dt-limits"] | {"vocab_size": inner.get_vocab_size()}
-    pair = build(config, tmp_path)
-    loaded = Loaded(pair.ours(), Tokenizer(inner, "tokenizer", "tiny"), pair.checkpoint, torch.device("cpu"))
+    loaded = loaded_variant("granite-dt-limits", tmp_path)
     decode = measured(loaded, settings).filter(pl.col("kind") == "decode", pl.col("step") > 0)
     assert decode["max_abs_logit_diff"].max() < WITHIN
     assert decode["reference_max_abs_logit_diff"].max() > 1e-3

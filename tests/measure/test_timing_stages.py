@@ -5,12 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 import torch
-from random_models import FULL_SHAPES
+from random_models import FULL_SHAPES, VARIANTS, build
 from tokentrail import tables
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import forward
 from tokentrail.measure import cost, limits, machine, timing, timing_summary
 from tokentrail.measure.work import work
+from tokentrail.weights.load import Loaded
 
 CHOSEN = {
     "decode_contexts": [4, 9],
@@ -80,6 +81,14 @@ def test_what_cannot_be_timed_is_skipped_with_the_reason(loaded, settings):
     summary = timing_summary.measure(frame, settings)
     assert summary.filter(status="skipped")["median_ms"].is_null().all()
     assert cost.measure(summary, settings | {"price_per_hour": 1.0, "occupancy": [1.0]})["batch"].max() == 1
+
+
+def test_a_peer_that_cannot_decode_the_model_is_skipped(settings, tmp_path):
+    pair = build(VARIANTS["granite-mamba-only"], tmp_path)
+    loaded = Loaded(pair.ours(), None, pair.checkpoint, torch.device("cpu"))
+    frame = timed(loaded, settings, rounds=1)
+    assert set(frame.filter(status="skipped")["implementation"]) == {"transformers eager", "transformers sdpa"}
+    assert set(frame.filter(status="skipped")["reason"]) == {"transformers keeps no cache of a model without attention"}
 
 
 def test_every_measurement_starts_at_the_same_length(loaded):

@@ -291,9 +291,9 @@ def test_the_cache_agrees():
     rows = cached(("decode", 2e-5, 1e-5, 5), ("decode", 3e-5, 2e-5, 6), ("continuation", 1e-5, 1e-5, 7))
     assert plain(cache.agreement(rows)) == (
         "Logits from the cache differ from recomputed ones by at most 3.0 × 10−5 token by token and 1.0 × 10−5 with "
-        "several tokens in one call. Both name the same first token in all of 3 calls. transformers’ own cached pass "
-        "differs from its full one by up to 2.0 × 10−5; against recomputation in float64, ours is off by up to "
-        "1.5 × 10−5 and transformers’ by 1.0 × 10−5."
+        "several tokens in one call. Both name the same first token in all of 3 calls. Against recomputation in "
+        "float64, ours is off by up to 1.5 × 10−5 and transformers’ by 1.0 × 10−5; its own cached pass differs from "
+        "its full one by up to 2.0 × 10−5."
     )
     assert plain(cache.held(rows)) == (
         "In a row’s cache, each token adds 8 bytes of keys and values and convolution windows and states take 100 "
@@ -303,7 +303,10 @@ def test_the_cache_agrees():
 
 def test_a_cache_that_does_not_agree_is_told():
     rows = cached(("decode", 2e-5, 0.1, 5), ("decode", 3e-5, 2e-5, 6))
-    assert "by up to 1.0 × 10−1, token by token of king;" in plain(cache.agreement(rows))
+    assert plain(cache.agreement(rows)).endswith("by up to 1.0 × 10−1, token by token of king.")
+    empty = pl.lit(None, dtype=pl.Float64)
+    alone = rows.with_columns(reference_max_abs_logit_diff=empty, max_abs_error_reference=empty)
+    assert plain(cache.agreement(alone)).endswith("; transformers keeps no cache of a model without attention.")
     other = rows.with_columns(top1_agrees=pl.Series([True, False]), formula_bytes=pl.col("formula_bytes") + 1)
     assert "They name different first tokens in 1 of 2 calls." in plain(cache.agreement(other))
     assert plain(cache.held(other)).endswith("the sum equals the formula in only 0 of 2 calls.")
@@ -349,13 +352,12 @@ def test_peers_are_compared_case_by_case_with_the_faster_of_them():
     )
 
 
-def test_every_case_has_its_price_and_what_was_skipped_its_reason():
-    tables = synthetic.tables(4)
-    beside, _, gamma, _ = timing.view(tables, synthetic.settings(4))
-    prices = [(row["implementation"], row["prices"]) for row in beside["cases"] if row["kind"] == "batch"]
-    assert all((None not in found) == (name == "tokentrail") for name, found in prices)
-    full, half = prices[0][1]
-    assert half == pytest.approx(2 * full)
+def test_batches_have_their_price_and_what_was_skipped_its_reason():
+    first, _, gamma, _ = timing.view(synthetic.tables(4), synthetic.settings(4))
+    assert {row["name"] for row in first["cases"]} == {"Decode", "Prefill"}
+    prices = [(row["batch"], row["occupancy"], row["dollars_per_million_tokens"]) for row in first["prices"]]
+    assert [price[:2] for price in prices] == [(rows, share) for rows in (1, 2, 8) for share in (1.0, 0.5)]
+    assert prices[1][2] == pytest.approx(2 * prices[0][2])
     assert [row["reason"] for row in gamma["cases"] if row["status"] == "skipped"] == [
         "1008 tokens, but the model has 1000 positions"
     ]

@@ -60,12 +60,21 @@ def reference_logits(model: nn.Module, ids: Tensor) -> Tensor:
     return model(ids, use_cache=False).logits
 
 
-def cached_logits(model: nn.Module, calls: Sequence[Tensor], lengths: Tensor | None = None) -> list[Tensor]:
+def keeps_a_cache(model: nn.Module) -> bool:
+    """Whether transformers can decode with a cache: of a model without attention, it cannot tell the length."""
+    return set(getattr(model.config, "layer_types", None) or ()) != {"linear_attention"}
+
+
+def cached_logits(model: nn.Module, calls: Sequence[Tensor], lengths: Tensor | None = None) -> list[Tensor] | None:
     """transformers' own cached path: ids of each call (rows, tokens) -> its logits (rows, tokens, vocabulary).
+
+    None if transformers keeps no cache of the model.
 
     With lengths (rows), the rows of the first call are padded on the right, as ours are; transformers is given them
     padded on the left, with the mask and the positions that it asks for, so that each row ends in its last token.
     """
+    if not keeps_a_cache(model):
+        return None
     first, *rest = calls
     mask = None
     if lengths is not None:
@@ -92,6 +101,7 @@ class Transformers:
     def __init__(self, model: nn.Module, attention: str):
         self.name = f"transformers {attention}"
         self.model, self.attention = model, attention
+        self.cannot = "" if keeps_a_cache(model) else "transformers keeps no cache of a model without attention"
 
     def decode(self, ids: Tensor, steps: int):
         self.model.set_attn_implementation(self.attention)

@@ -26,6 +26,8 @@ class Contender(Protocol):
     """An implementation of the model, as it is timed."""
 
     name: str
+    cannot: str
+    """Why it cannot run this model; empty if it can."""
 
     def decode(self, ids: Tensor, steps: int) -> Prepare:
         """`steps` decode steps after ids (rows, tokens), which are read into a cache once, beforehand."""
@@ -35,7 +37,7 @@ class Contender(Protocol):
 
 
 class Ours:
-    name = "tokentrail"
+    name, cannot = "tokentrail", ""
 
     def __init__(self, model: Model):
         self.model = model
@@ -141,7 +143,7 @@ def case_of(contender: Contender, loaded: Loaded, kind: str, context: int, rows:
     prefill = kind == "prefill"
     steps = 0 if prefill else settings["steps"]
     needed = work(spec, rows, 0 if prefill else context, context if prefill else 1, itemsize)
-    reason = why_not(loaded, context + steps, rows, settings["memory_mb"])
+    reason = contender.cannot or why_not(loaded, context + steps, rows, settings["memory_mb"])
     prepare = None
     if not reason:
         ids = random_ids(spec.vocabulary, rows, context).to(loaded.device)

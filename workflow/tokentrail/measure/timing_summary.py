@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 CASE = ("implementation", "kind", "context", "batch")
+KINDS = pl.Enum(["decode", "batch", "prefill"])
 SAME = ("operations", "parameter_bytes", "least_bytes", "threads", "status", "reason")
 
 
@@ -45,6 +46,7 @@ def measure(timing: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
             fraction_of_bandwidth=pl.col("least_bytes_per_second") / bandwidth,
         )
         .drop("operations", "parameter_bytes", "least_bytes")
+        .sort("implementation", pl.col("kind").cast(KINDS), "context", "batch")
     )
 
 

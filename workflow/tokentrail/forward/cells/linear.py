@@ -23,7 +23,7 @@ class BlockedLinear(NamedTuple):
     """The same product on float32 CPU weights that oneDNN has laid out in blocks, once and for all.
 
     A plain product re-packs its weights at every call, which costs as much as the arithmetic when there are few
-    tokens. For a single token, as in decoding, the plain product is the faster of the two: it is taken if the plain
+    tokens. For one or two rows, as in decoding, it does not, and is the faster of the two: it is taken if the plain
     weights were kept. Inference only.
     """
 
@@ -32,22 +32,24 @@ class BlockedLinear(NamedTuple):
     plain: Tensor | None = None  # (out, in), the same numbers as they were
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.plain is not None and x.numel() == x.shape[-1]:
+        if self.plain is not None and x.numel() <= FEW_ROWS * x.shape[-1]:
             return F.linear(x, self.plain, self.bias)
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
+FEW_ROWS = 2  # up to so many rows, the plain product packs nothing
+SMALL = 1 << 18  # a matrix of fewer numbers is not blocked: a call of oneDNN costs more than it saves
 TYPICAL_TOKENS = 32  # the number of rows that the blocks are chosen for; any number works
 
 
 def blocked(linear: Linear, keep: bool = False) -> Linear | BlockedLinear:
-    """The blocked form of a float32 CPU linear where this torch has oneDNN; the same linear anywhere else.
+    """The blocked form of a large float32 CPU linear where this torch has oneDNN; the same linear anywhere else.
 
     `keep` holds on to the plain weights beside the blocked ones.
     """
     weight, bias = linear
     fits = weight.dtype == torch.float32 and weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
-    if not fits:
+    if not fits or weight.numel() < SMALL:
         return linear
     inner = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_TOKENS)
     return BlockedLinear(inner, bias, weight if keep else None)

@@ -49,13 +49,18 @@ def agreement(rows: pl.DataFrame) -> Markup:
         )
     )
     ours, theirs = rows["max_abs_logit_diff"].max(), rows["reference_max_abs_logit_diff"].max()
-    said += Markup("transformers’ own cached pass differs from its full one by up to {}").format(power(theirs))
-    if theirs > MANY * ours:
-        where = rows.sort("reference_max_abs_logit_diff", descending=True, maintain_order=True).row(0, named=True)
-        said += Markup(", {} of {}").format(kinds[where["kind"]], where["prompt"])
-    return said + Markup("; against recomputation in float64, ours is off by up to {} and transformers’ by {}.").format(
-        power(rows["max_abs_error_ours"].max()), power(rows["max_abs_error_reference"].max())
+    said += Markup("Against recomputation in float64, ours is off by up to {}").format(
+        power(rows["max_abs_error_ours"].max())
     )
+    if theirs is None:
+        return said + Markup("; transformers keeps no cache of a model without attention.")
+    said += Markup(" and transformers’ by {}; its own cached pass differs from its full one by up to {}").format(
+        power(rows["max_abs_error_reference"].max()), power(theirs)
+    )
+    if theirs > MANY * ours:
+        where = rows.sort("reference_max_abs_logit_diff", descending=True, nulls_last=True, maintain_order=True)
+        said += Markup(", {} of {}").format(kinds[where["kind"][0]], where["prompt"][0])
+    return said + Markup(".")
 
 
 def held(rows: pl.DataFrame) -> Markup:

@@ -11,7 +11,7 @@ from tokentrail.charts.text import percent, printable, size
 from tokentrail.charts.timed import OURS
 from tokentrail.report.words import counted
 
-KINDS = {"decode": "Decode, one row", "batch": "Decode, several rows", "prefill": "Prefill"}
+KINDS = {"decode": "Decode", "batch": "Decode", "prefill": "Prefill"}
 CASE = ["model", "kind", "context", "batch"]
 
 
@@ -30,9 +30,8 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "limits": limits(rows),
                 "drift": drift(rows),
                 "peers": peers(rows),
-                "cases": cases(rows, cost),
-                "prices": cost["occupancy"].unique().sort(descending=True).to_list(),
-                "price": cost["price_per_hour"].max() or 0,
+                "cases": named(rows),
+                "prices": named(cost.filter(pl.col("kind") == "batch")),
                 "machine": [(fact, printable(value)) for fact, value in machine.select("fact", "value").iter_rows()],
             }
         )
@@ -99,23 +98,6 @@ def place(row: dict[str, Any]) -> str:
     return f"{counted(row['batch'], 'row')} after {tokens}"
 
 
-def cases(rows: pl.DataFrame, cost: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every case in the order of the kinds, with the price at each occupancy beside ours."""
-    paid = {
-        (row["kind"], row["context"], row["batch"], row["occupancy"]): row["dollars_per_million_tokens"]
-        for row in cost.to_dicts()
-    }
-    levels = cost["occupancy"].unique().sort(descending=True).to_list()
-    return [
-        row
-        | {"name": KINDS[row["kind"]]}
-        | {
-            "prices": [
-                paid.get((row["kind"], row["context"], row["batch"], level)) if row["implementation"] == OURS else None
-                for level in levels
-            ]
-        }
-        for row in rows.sort(
-            pl.col("kind").cast(pl.Enum(list(KINDS))), "context", "batch", maintain_order=True
-        ).to_dicts()
-    ]
+def named(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows with the kind of their case in words."""
+    return rows.with_columns(name=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String)).to_dicts()
