@@ -105,6 +105,39 @@ def test_mistakes_in_cache_timing_and_cost_are_named(stages, words):
     assert words in one_sentence(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("quantization", "words"),
+    [
+        ({"prompt": "nobody"}, "stages.quantization.prompt names 'nobody'"),
+        ({"errors": ["q4"]}, "stages.quantization: errors names 'q4', which is not under schemes"),
+        (
+            {"schemes": {"float32": {"bits": 4, "group_size": 64}}},
+            "schemes holds 'float32', the name of an unquantized",
+        ),
+        ({"schemes": {"q": {"bits": 1, "group_size": 64}}}, "stages.quantization.schemes.q.bits is 1"),
+        ({"schemes": {"q": {"bits": 4, "group_size": "row"}}}, "stages.quantization.schemes.q.group_size"),
+        ({"schemes": {"q": {"bits": 4}}}, "lacks the key stages.quantization.schemes.q.group_size"),
+        ({"schemes": {"q": {"bits": 4, "group_size": 8, "weights": ["norm"]}}}, "schemes.q.weights.0"),
+        ({"schemes": {"q": {"bits": 4, "group_size": 8, "outliers": 0.5}}}, "schemes.q.outliers is 0.5"),
+    ],
+)
+def test_mistakes_in_quantization_are_named(quantization, words):
+    with pytest.raises(ConfigError) as caught:
+        config.parse(changed(lambda c: c["stages"].update(quantization=quantization)))
+    assert words in one_sentence(caught.value)
+
+
+def test_each_stage_of_quantization_sees_its_own_schemes():
+    schemes = {"a": {"bits": 4, "group_size": 32, "packed": True}, "b": {"bits": 3, "group_size": 32}}
+    parsed = config.parse(changed(lambda c: c["stages"].update(quantization={"schemes": schemes, "errors": ["b"]})))
+    seen = {
+        stage: set(config.settings(parsed, f"quantization_{stage}", "a")["schemes"])
+        for stage in ("quality", "timing", "error")
+    }
+    assert seen == {"quality": {"a", "b"}, "timing": {"a"}, "error": {"b"}}
+    assert set(config.settings(parsed, "quantization_quality", "a")["prompts"]) == {"p"}
+
+
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
     for stage in [*tables.TABLES, "parity_gate", "charts", "report"]:

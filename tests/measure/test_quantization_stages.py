@@ -141,6 +141,18 @@ def test_the_float32_row_is_the_identity_and_fewer_bits_move_further(quality):
             assert row[f"{quantity}_low"] <= row[quantity] <= row[f"{quantity}_high"]
 
 
+def test_at_eight_bits_kl_falls_towards_zero_as_the_group_shrinks(made, chosen):
+    settings = chosen("quantization_quality")
+    common = settings["schemes"]["q8"] | {"scales": "float32"}
+    schemes = {f"q8-{size}": common | {"group_size": size} for size in (64, 8, 2)} | {
+        "q8-alone": common | {"group_size": 2, "symmetric": False}  # two codes reach two weights exactly
+    }
+    frame = quantization_quality.measure(made(), settings | {"schemes": schemes})
+    moved = frame.filter(execution="simulated")["mean_kl"].to_list()
+    assert moved == sorted(moved, reverse=True) and moved[2] < moved[0] / 2
+    assert moved[3] < 1e-7
+
+
 def test_packed_stands_beside_simulated_and_what_cannot_be_packed_is_named(quality):
     both = quality.filter(scheme="q4-packed")
     assert both["execution"].to_list() == ["simulated", "packed"]

@@ -59,7 +59,7 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.HConcatChart:
         slowest = max(timed["decode_ms"].max(), whole["decode_ms"].max() or 0)
         by_time = alt.X(
             "decode_ms:Q",
-            scale=alt.Scale(domain=[0, slowest * 1.08], nice=False),
+            scale=alt.Scale(domain=[0, slowest * 1.25], nice=False),
             axis=alt.Axis(title="one decode step, ms", tickCount=5),
         )
         drawn = panel(timed, whole, "decode_ms", by_time, "Against time", domain, height, look, leftmost=False)

@@ -81,27 +81,30 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             if case.packed and not why:
                 path = Path(folder, "packed.safetensors")
                 write_packed(loaded.checkpoint, case.scheme, case.tensors, path)
-                about |= {"stored_bytes": path.stat().st_size} | parity(path, simulated, against.prompt, case)
-                found += rows(read_packed(path), payload, execution="packed", note="", **about)
+                packed, exact = read_packed(path), read_packed(path, torch.float32)
+                about |= parity(packed, exact, simulated, against.prompt, case)
+                found += rows(
+                    packed, payload, execution="packed", note="", **about | {"stored_bytes": path.stat().st_size}
+                )
                 path.unlink()
     return tables.frame("quantization_quality", found, model=settings["model"], level=settings["bootstrap"]["level"])
 
 
-def parity(path: Path, simulated: Model, prompt: Encoded, case: Case) -> dict[str, float]:
+def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case: Case) -> dict[str, float]:
     """How far the packed file's logits are from those of the simulated model with the same codes.
 
-    Raises QuantizationError if they differ by more than rounding when both run in float32.
+    `exact` is the packed file run in float32. Raises QuantizationError if it differs by more than rounding.
     """
-    simulated_logits = forward(simulated, prompt.ids)
-    exact = (forward(read_packed(path, torch.float32), prompt.ids[:, :1]) - simulated_logits[:, :1]).abs().max().item()
-    largest = simulated_logits.abs().max().item()
-    if not exact <= SAME * largest:
+    expected_logits = forward(simulated, prompt.ids)
+    largest = expected_logits.abs().max().item()
+    apart = (forward(exact, prompt.ids[:, :1]) - expected_logits[:, :1]).abs().max().item()
+    if not apart <= SAME * largest:
         raise QuantizationError(
-            f"packed and simulated {case.name} ({case.families}) differ by {exact:.3g} in a logit, the largest being "
+            f"packed and simulated {case.name} ({case.families}) differ by {apart:.3g} in a logit, the largest being "
             f"{largest:.3g}; the packed file does not hold what was simulated"
         )
-    as_run = (forward(read_packed(path), prompt.ids) - simulated_logits).abs().max().item()
-    return {"parity_float32": exact, "parity_bfloat16": as_run}
+    as_run = (forward(packed, prompt.ids) - expected_logits).abs().max().item()
+    return {"parity_float32": apart, "parity_bfloat16": as_run}
 
 
 def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:

@@ -23,7 +23,7 @@ from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model
 from tokentrail.quantize.cells import PackedTable, packed_linear, refusal
 from tokentrail.quantize.packing import pack
-from tokentrail.quantize.parts import HEAD, TOKENS, quantizable
+from tokentrail.quantize.parts import HEAD, TOKENS, quantizable, splits
 from tokentrail.quantize.quantizer import Quantized, quantize
 from tokentrail.quantize.scheme import Scheme
 from tokentrail.weights.checkpoint import Checkpoint
@@ -53,12 +53,10 @@ def write_packed(checkpoint: Checkpoint, scheme: Scheme, tensors: frozenset[str]
     spec, tensor = named_tensors(checkpoint)
     stored: dict[str, Tensor] = {}
     for name in shapes(spec) | quantizable(spec):
-        if name == HEAD and spec.tied:
-            if (HEAD in tensors) == (TOKENS in tensors):
-                continue
-            weights = tensor(TOKENS)
-        else:
-            weights = tensor(name)
+        tied = spec.tied and name == HEAD
+        if tied and not splits(spec, tensors):
+            continue
+        weights = tensor(TOKENS if tied else name)
         stored |= as_stored(name, quantize(weights, scheme)) if name in tensors else {name: weights.float()}
     metadata = {
         "format": FORMAT,
