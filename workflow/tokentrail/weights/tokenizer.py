@@ -74,6 +74,7 @@ class Tokenizer:
         return self.prefix + self._bare(text)
 
     def _bare(self, text: str) -> list[int]:
+        utf8(text)
         return self.inner.encode(text, add_special_tokens=False).ids
 
     def following(self, text: str, word: str) -> list[int]:
@@ -92,6 +93,11 @@ class Tokenizer:
     @cached_property
     def vocabulary(self) -> int:
         return self.inner.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """The ids that are tokens; a model's table may have more rows."""
+        return frozenset(self.inner.get_vocab(with_added_tokens=True).values())
 
     @cached_property
     def _byte_of(self) -> dict[str, int]:
@@ -141,6 +147,16 @@ class Tokenizer:
             found.append(Piece(token_id, legible(raw), at, at + len(raw), False))
             at += len(raw)
         return special + found
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text. Raises PromptError for half of a surrogate pair, which has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise PromptError(
+            f"the text {text[:40]!r} holds half of a surrogate pair, which is no character; write the whole character"
+        ) from None
 
 
 def legible(raw: bytes) -> str:
