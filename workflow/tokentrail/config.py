@@ -234,17 +234,24 @@ class Experiment(Section):
         return self
 
 
-class DistributionStage(PromptsStage):
-    """The whole distribution, what decoding may make of it, and what narrows it."""
+class Decoding(Section):
+    """Rules that a decoder applies to the logits that are there; each is shown alone."""
 
-    continue_for: int = Field(default=8, ge=0)
-    """Tokens that greedy decoding appends to each prompt."""
     temperatures: list[Annotated[float, Field(gt=0)]] = [0.5, 2.0]
     """Temperatures that the logits are divided by."""
     top_k: list[Annotated[int, Field(ge=1)]] = [5]
     """Numbers of most likely tokens that are kept."""
     top_p: list[Annotated[float, Field(gt=0, le=1)]] = [0.9]
     """Probabilities that the most likely tokens that are kept must reach together."""
+
+
+class DistributionStage(PromptsStage):
+    """The whole distribution, what decoding may make of it, and what narrows it."""
+
+    continue_for: int = Field(default=8, ge=0)
+    """Tokens that greedy decoding appends to each prompt."""
+    decoding: Decoding = Decoding()
+    """What decoding may do without running the model again."""
     experiments: dict[Name, Experiment] = {}
     """Factorial experiments by name."""
 

@@ -52,7 +52,7 @@ def of_prompt(loaded: Loaded, prompt: Encoded, settings: dict[str, Any]) -> Iter
         at = {"tokens": tokens, "step": tokens - own}
         yield described(loaded, logits, prompt) | at
         if tokens == own:
-            for name, rule in decoding.rules(settings):
+            for name, rule in decoding.rules(settings["decoding"]):
                 yield described(loaded, logits, prompt, name, rule) | at
         ids = logits.argmax().view(1, 1)
 
