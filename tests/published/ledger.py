@@ -15,7 +15,9 @@ ROWS = {row["id"]: row for row in csv.DictReader(PATH.open(encoding="utf-8", new
 def judged(needs: str) -> list[str]:
     """The ids of the figures that need `no` weights, or a `tokenizer` alone, and are to be judged."""
     return [
-        name for name, row in ROWS.items() if row["needs_weights"] == needs and row["tolerance_kind"] in ("exact", "abs")
+        name
+        for name, row in ROWS.items()
+        if row["needs_weights"] == needs and row["tolerance_kind"] in ("exact", "abs")
     ]
 
 
@@ -36,6 +38,8 @@ def agrees(row: dict[str, str], measured: Any) -> bool:
         if isinstance(printed, list):
             return all(abs(a - b) <= float(row["tolerance"]) for a, b in zip(printed, measured, strict=True))
         return abs(float(printed) - float(measured)) <= float(row["tolerance"])
+    if row["tolerance_kind"] == "rel":
+        return abs(float(printed) - float(measured)) <= float(row["tolerance"]) * abs(float(printed))
     if isinstance(printed, Fraction) and not isinstance(measured, str):
         return abs(float(printed) - float(measured)) <= 1e-12 * max(abs(float(printed)), 1)
     return plain(printed) == plain(measured)

@@ -23,7 +23,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import tokenizers
