@@ -10,6 +10,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail.config import BRACED
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import decoding
@@ -35,7 +36,8 @@ def combinations(loaded: Loaded, experiments: dict[str, Any]) -> Iterator[tuple[
         factors = experiment["factors"]
         for chosen in product(*factors.values()):
             levels = dict(zip(factors, chosen, strict=True))
-            text = experiment["template"].format(**{factor: factors[factor][level] for factor, level in levels.items()})
+            texts = {factor: factors[factor][level] for factor, level in levels.items()}
+            text = BRACED.sub(lambda found, texts=texts: texts[found[1]], experiment["template"])
             told = ", ".join(f"{factor}: {level}" for factor, level in levels.items())
             yield name, told, encode(loaded, f"{name} ({told})", text, experiment["target"])
 
