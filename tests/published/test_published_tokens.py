@@ -12,6 +12,7 @@ import pytest
 import ranks
 from inputs import REPEATS, TEXTS
 from random_models import FULL_SHAPES
+from tokentrail.bytelevel import symbols_of
 from tokentrail.forward.families import read_spec
 from tokentrail.measure import merges
 from tokentrail.weights.bpe import replay
@@ -44,7 +45,7 @@ def same(counts: list[int]) -> int:
 def steps(word: str) -> list:
     """Symbols of a word of one piece, merge by merge, with the ranks of GPT-2's own list."""
     own = ranks.kept()["gpt2"]
-    return list(replay(ranks.visible(word.encode()), ranks.merges(own)))
+    return list(replay(symbols_of(word.encode()), ranks.merges(own)))
 
 
 def after(row: dict) -> int:

@@ -87,3 +87,29 @@ def looking(rows: pl.DataFrame, targets: list[int]) -> pl.DataFrame:
         .collect()
     )
     return sizes.unique("mixer", keep="first", maintain_order=True)
+
+
+def replayed_word(merges: pl.DataFrame, most_steps: int) -> str | None:
+    """The word to show step by step: of one piece for every model, with the most merges that can still be drawn."""
+    words = merges.filter(pl.col("kind") == "word").group_by("prompt", maintain_order=True)
+    sizes = words.agg(pl.col("step").max(), pl.col("piece").max()).filter(pl.col("piece") == 0)
+    few = sizes.filter(pl.col("step") <= most_steps).sort("step", descending=True, maintain_order=True)
+    chosen = few if few.height else sizes.sort("step", maintain_order=True)
+    return chosen["prompt"][0] if chosen.height else None
+
+
+def as_computed(distribution: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the configured prompts' own last positions, without a decoding rule."""
+    plain = (pl.col("decoding") == "none") & (pl.col("step") == 0) & (pl.col("experiment") == "")
+    return distribution.filter(plain)
+
+
+def with_factors(experiment: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one experiment, with a column `factor <name>` for each of its factors that holds the level."""
+    first = experiment["levels"][0] if experiment.height else ""
+    factors = [part.partition(": ")[0] for part in first.split(", ")] if first else []
+    levels = pl.col("levels").str.split(", ")
+    return experiment.with_columns(
+        levels.list.get(place).str.strip_prefix(f"{factor}: ").alias(f"factor {factor}")
+        for place, factor in enumerate(factors)
+    )

@@ -126,6 +126,11 @@ def key(settings: dict[str, Any], models: list[str]) -> alt.LayerChart:
     return line + mark + base.mark_text(align="left").encode(x=alt.X("text:Q", scale=place, axis=None), text="label:N")
 
 
+def keyed(body: alt.TopLevelMixin, settings: dict[str, Any], models: list[str]) -> alt.TopLevelMixin:
+    """The body, below the key of the models if there are several."""
+    return alt.vconcat(key(settings, models), body, spacing=8) if len(models) > 1 else body
+
+
 def decades(low: float, high: float) -> list[float]:
     """Tick values of a logarithmic axis: the powers of ten, and what lies between them if those are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

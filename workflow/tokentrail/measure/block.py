@@ -27,7 +27,7 @@ from tokentrail.forward.taps import Record
 from tokentrail.measure.prompts import encoded
 from tokentrail.weights.load import Loaded
 
-SITES = ("embed", "resid_pre", "mixer_in", "q", "k", "v", "pattern", "conv_out", "dt", "ssm_y", "z", "mixer_out")
+SITES = ("resid_pre", "mixer_in", "q", "k", "v", "pattern", "conv_out", "dt", "ssm_y", "z", "mixer_out")
 SITES += ("resid_mid", "ffn_in", "ffn_act", "ffn_out", "resid_post")
 
 
@@ -50,9 +50,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         for mixer, layer in first_of_each_kind(loaded.model.spec).items():
             steps = rebuild(loaded.model, prompt.ids, record.seen["resid_pre", layer], layer)
             for order, step in enumerate(steps):
-                at = -1 if step.site == "embed" else layer
                 same = {"prompt": prompt.name, "layer": layer, "mixer": mixer, "order": order}
-                rows.append(same | described(step, record.seen.get((step.site, at))))
+                rows.append(same | described(step, record.seen.get((step.site, layer))))
     return pl.DataFrame(rows, infer_schema_length=None).with_columns(model=pl.lit(settings["model"]))
 
 
@@ -109,15 +108,14 @@ def by_head(name: str, site: str, tensor: Tensor) -> Step:
 
 
 def embedding(model: Model, ids: Tensor, place: Place):
-    """Token rows, and position rows where there are any: (1, tokens, width)."""
+    """Token rows, plus position rows where there are any: (1, tokens, width)."""
     x = F.embedding(ids, model.tokens) * model.spec.embedding_scale
     yield by_token("token rows", "", x)
-    if model.positions is not None:
-        rows = F.embedding(place.positions, model.positions)
-        yield by_token("position rows", "", rows)
-        x = x + rows
-    yield by_token("their sum" if model.positions is not None else "embedding", "embed", x)
-    return x
+    if model.positions is None:
+        return x
+    rows = F.embedding(place.positions, model.positions)
+    yield by_token("position rows", "", rows)
+    return x + rows
 
 
 def attention_steps(x: Tensor, weights: AttentionWeights, spec: specs.Attention, place: Place):

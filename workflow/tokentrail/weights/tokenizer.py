@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tokenizers
 
+from tokentrail.bytelevel import bytes_of, legible
 from tokentrail.errors import ConfigError, PromptError, WeightsError
 
 
@@ -100,13 +101,6 @@ class Tokenizer:
         return frozenset(self.inner.get_vocab(with_added_tokens=True).values())
 
     @cached_property
-    def _byte_of(self) -> dict[str, int]:
-        """The visible character that byte-level BPE stands in for each byte (GPT-2's table, by its rule)."""
-        kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        moved = [b for b in range(256) if b not in kept]
-        return {chr(b): b for b in kept} | {chr(256 + i): b for i, b in enumerate(moved)}
-
-    @cached_property
     def _byte_level(self) -> bool:
         return '"ByteLevel"' in self.inner.to_str()
 
@@ -115,8 +109,8 @@ class Tokenizer:
         name = self.inner.id_to_token(token_id)
         if name is None:
             return None
-        if self._byte_level and all(c in self._byte_of for c in name):
-            return bytes(self._byte_of[c] for c in name)
+        if self._byte_level and (raw := bytes_of(name)) is not None:
+            return raw
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes([int(name[3:5], 16)])
         return name.replace("\u2581", " ").encode()
@@ -157,10 +151,3 @@ def utf8(text: str) -> bytes:
         raise PromptError(
             f"the text {text[:40]!r} holds half of a surrogate pair, which is no character; write the whole character"
         ) from None
-
-
-def legible(raw: bytes) -> str:
-    """UTF-8 as text, with each byte that belongs to no whole character as <0xNN>."""
-    return raw.decode("utf-8", errors="surrogateescape").translate(
-        {0xDC00 + b: f"<0x{b:02X}>" for b in range(0x80, 0x100)}
-    )
