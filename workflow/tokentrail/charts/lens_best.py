@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
-from tokentrail.charts.select import full_depth, ordered
+from tokentrail.charts.select import best_and_last, full_depth, ordered
 
 TABLES = ("lens",)
 CAPTION = """
@@ -29,6 +29,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if not models:
         return theme.finish(theme.nothing("The lens was run on no prompt."), title, CAPTION, settings)
     shown = best_and_last(depth).filter(pl.col("model").is_in(models))
+    shown = shown.with_columns(pl.col("prompt").map_elements(text.printable, pl.String))
     longest = max(shown.select(pl.max_horizontal("best", "last").max()).item(), 9)
     ticks = [tick for tick in (0, 1, 10, 100, 1000, 10_000, 100_000) if tick <= longest]
     prompts = [text.printable(prompt) for prompt in ordered(depth, "prompt")]
@@ -52,17 +53,3 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     best = best.encode(x=alt.X("best:Q"), shape=shape, tooltip=tooltip)
     body = alt.layer(line, end, best)
     return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
-
-
-def best_and_last(depth: pl.DataFrame) -> pl.DataFrame:
-    """For each model and prompt, the best rank before the last layer, the first layer that has it, and the last rank.
-
-    `depth` is the lens `full_depth`; a model of one layer has nothing before the last.
-    """
-    before = depth.filter(pl.col("layer") < pl.col("layers") - 1).sort("target_rank", "layer", maintain_order=True)
-    best = before.unique(["model", "prompt"], keep="first", maintain_order=True)
-    last = depth.filter(pl.col("layer") == pl.col("layers") - 1)
-    joined = last.select("model", "prompt", last="target_rank").join(
-        best.select("model", "prompt", best="target_rank", after="layer"), on=["model", "prompt"], maintain_order="left"
-    )
-    return joined.with_columns(pl.col("prompt").map_elements(text.printable, pl.String))

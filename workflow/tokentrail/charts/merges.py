@@ -37,7 +37,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     side_by_side = min(theme.columns(len(models)), 2)
     of = looks(settings)
     panels = [panel(boxes(rows.filter(pl.col("model") == name)), of[name], word, side_by_side) for name in models]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    body = theme.without(theme.grid(panels, side_by_side), "no plain byte-level BPE", settings, models)
+    return theme.finish(body, title, CAPTION, settings)
 
 
 def boxes(rows: pl.DataFrame) -> pl.DataFrame:

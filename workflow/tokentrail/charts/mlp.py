@@ -32,7 +32,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         return theme.finish(theme.nothing("No FFN was looked into."), title, CAPTION, settings)
     last = with_depth(last.filter(pl.col("model").is_in(models)))
     panels = [
-        curve(last, pl.col(column), alt.Scale(domain=[0, 1]), shown_share(place), settings).properties(
+        # A layer of one, so that its heading stands as high as that of the extremes.
+        alt.layer(curve(last, pl.col(column), alt.Scale(domain=[0, 1]), shown_share(place), settings)).properties(
             title=theme.heading(heading)
         )
         for place, (column, heading) in enumerate(SHARES.items())

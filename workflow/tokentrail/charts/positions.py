@@ -38,7 +38,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         top = norms["score"].max() * 1.05
         right = lines(norms, "score", "length of the row", [0, top], panels, "position (log)", settings)
         body = alt.hconcat(body, right.properties(title=theme.heading("Rows of the position table")), spacing=40)
-    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
+    body = theme.without(theme.keyed(body, settings, models), "no position encoding", settings, models)
+    return theme.finish(body, title, CAPTION, settings)
 
 
 def lines(

@@ -41,6 +41,19 @@ def first_leading(lens: pl.DataFrame) -> pl.DataFrame:
     return leading.unique(["model", "prompt"], keep="first", maintain_order=True)
 
 
+def best_and_last(depth: pl.DataFrame) -> pl.DataFrame:
+    """For each model and prompt, the best rank before the last layer, the first layer that has it, and the last rank.
+
+    `depth` is the lens `full_depth`; a model of one layer has nothing before the last.
+    """
+    before = depth.filter(pl.col("layer") < pl.col("layers") - 1).sort("target_rank", "layer", maintain_order=True)
+    best = before.unique(["model", "prompt"], keep="first", maintain_order=True)
+    last = depth.filter(pl.col("layer") == pl.col("layers") - 1)
+    return last.select("model", "prompt", last="target_rank").join(
+        best.select("model", "prompt", best="target_rank", after="layer"), on=["model", "prompt"], maintain_order="left"
+    )
+
+
 def last_position(residual: pl.DataFrame) -> pl.DataFrame:
     """The rows of each prompt's last token."""
     return residual.filter(pl.col("position") == pl.col("position").max().over("model", "prompt"))

@@ -80,6 +80,8 @@ def size(x: float) -> str:
     """Three significant digits without an exponent, for lengths and other quantities near one."""
     if x == 0:
         return "0"
+    if x < 0:
+        return f"−{size(-x)}"
     if abs(x) >= 1000:
         return f"{x:,.0f}"
     return f"{x:#.3g}".rstrip(".")

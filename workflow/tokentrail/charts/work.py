@@ -64,7 +64,7 @@ def legend(present: list[str]) -> alt.LayerChart:
     entries, left = [], 0
     for name in present:
         entries.append({"kind": name, "left": left, "text": left + 18})
-        left += 34 + 6.4 * len(name)
+        left += 40 + 5.8 * len(name)
     place = alt.Scale(domain=[0, theme.WIDTH], nice=False)
     base = alt.Chart(pl.DataFrame(entries), width=theme.WIDTH, height=18)
     mark = base.mark_point(shape="square", size=110, filled=True, opacity=1, xOffset=6)
