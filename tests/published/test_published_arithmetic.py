@@ -102,7 +102,7 @@ STEPS = {
     "shape_token_rows": "token rows",
     "shape_position_rows": "position rows",
     "shape_initial_residual": "stream entering",
-    "shape_combined_qkv": "queries, keys and values together",
+    "shape_combined_qkv": "q, k and v together",
     "shape_query_heads": "queries by head",
     "shape_key_heads": "keys by head",
     "shape_value_heads": "values by head",

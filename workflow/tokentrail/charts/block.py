@@ -21,9 +21,9 @@ It does not show other layers, whose lengths can be of quite another size. Nor c
 shapes be compared: a vector of a thousand numbers is longer than one of ten whose numbers are as large.
 """
 STREAM = ("resid_pre", "mixer_out", "resid_mid", "ffn_out", "resid_post")
-NAMES = 200
+NAMES, SHAPES = 170, 84
 """Pixels for the names of the steps, and for the shapes at the other side."""
-SHAPES = 92
+NARROWEST = 130
 
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:
@@ -52,14 +52,14 @@ def panel(rows: pl.DataFrame, look: Look, mixer: str, side_by_side: int) -> alt.
         shape=pl.col("shape").str.replace_all("x", " × ", literal=True),
         length=pl.col("l2_norm").clip(1e-6).round_sig_figs(4),
     )
-    width = theme.panel_width(side_by_side, room=50) - NAMES - SHAPES
+    width = max(theme.panel_width(side_by_side, room=50) - NAMES - SHAPES, NARROWEST)
     size = {"width": width, "height": 17 * shown.height}
     low, high = shown["length"].min() / 1.5, shown["length"].max() * 1.5
     y = alt.Y("order:O", axis=None)
     x = alt.X(
         "length:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(title="length at the last position (log)", values=theme.decades(low, high), format="~g"),
+        axis=alt.Axis(title="length (log)", values=theme.decades(low, high), format="~g"),
     )
     base = alt.Chart(shown, **size).encode(y=y)
     tooltip = [alt.Tooltip("step:N"), alt.Tooltip("shape:N"), alt.Tooltip("length:Q", format=".4g")]

@@ -32,13 +32,13 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         return theme.finish(theme.nothing("No FFN was looked into."), title, CAPTION, settings)
     last = with_depth(last.filter(pl.col("model").is_in(models)))
     panels = [
-        # A layer of one, so that its heading stands as high as that of the extremes.
-        alt.layer(curve(last, pl.col(column), alt.Scale(domain=[0, 1]), shown_share(place), settings)).properties(
+        # Not up to 1, where the label of the axis would push the heading higher than the next panel's.
+        curve(last, pl.col(column), alt.Scale(domain=[0, 1.05], nice=False), shown_share(place), settings).properties(
             title=theme.heading(heading)
         )
         for place, (column, heading) in enumerate(SHARES.items())
     ]
-    reach = max(last["max"].abs().max(), last["min"].abs().max(), 1.0)
+    reach = 1.3 * max(last["max"].abs().max(), last["min"].abs().max(), 1.0)
     values = [tick for tick in (-100, -10, -1, 0, 1, 10, 100) if abs(tick) <= reach]
     scale = alt.Scale(type="symlog", constant=0.3, domain=[-reach, reach], nice=False)
     axis = alt.Axis(title="activation (log away from 0)", values=values, format="d", labelOverlap=False)

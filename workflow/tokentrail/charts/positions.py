@@ -32,7 +32,9 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         return theme.finish(theme.nothing("No model here encodes positions."), title, CAPTION, settings)
     panels = 2 if norms.height else 1
     low = min(0.0, alike["score"].min())
-    left = lines(alike, "score", "likeness (1: same position)", [low, 1], panels, "distance, positions (log)", settings)
+    left = lines(
+        alike, "score", "likeness (1: same position)", [low, 1.05], panels, "distance, positions (log)", settings
+    )
     body = left.properties(title=theme.heading("How alike, by distance"))
     if norms.height:
         top = norms["score"].max() * 1.05

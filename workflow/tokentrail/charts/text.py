@@ -108,7 +108,7 @@ def operations(n: int) -> str:
     """A count of operations: `93.2 GFLOP`."""
     for factor, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if n >= factor:
-            return f"{n / factor:.3g} {unit}FLOP"
+            return f"{n / factor:#.3g} {unit}FLOP".replace(". ", " ")
     return f"{n} FLOP"
 
 

@@ -121,7 +121,7 @@ def embedding(model: Model, ids: Tensor, place: Place):
 def attention_steps(x: Tensor, weights: AttentionWeights, spec: specs.Attention, place: Place):
     """x (1, tokens, width) -> the mixer's update (1, tokens, width)."""
     together = weights.qkv(x)  # (1, tokens, (heads + 2 kv_heads) head_dim)
-    yield by_token("queries, keys and values together", "", together)
+    yield by_token("q, k and v together", "", together)
     by_heads = together.unflatten(-1, (-1, spec.head_dim)).transpose(1, 2)
     q, k, v = by_heads.split([spec.heads, spec.kv_heads, spec.kv_heads], dim=1)  # (1, heads, tokens, head_dim)
     changed = spec.qk_norm is not None or spec.rope is not None
@@ -153,13 +153,13 @@ def attention_steps(x: Tensor, weights: AttentionWeights, spec: specs.Attention,
 def mamba2_steps(x: Tensor, weights: Mamba2Weights, spec: specs.Mamba2, place: Place):
     """x (1, tokens, width) -> the mixer's update (1, tokens, width); the recurrence in its unrolled form."""
     together = weights.in_proj(x)
-    yield by_token("gate, x, B, C and dt together", "", together)
+    yield by_token("gate, x, B, C, dt together", "", together)
     gate, xBC, dt = together.split([spec.inner, spec.conv_channels, spec.heads], dim=-1)
     yield by_token("gate", "", gate)
     yield by_token("x, B and C", "", xBC)
     empty = empty_mamba_state(spec, 1, x.dtype, x.device)
     xBC = F.silu(convolve(xBC, weights.conv, empty.window, place)[0])
-    yield by_token("after convolution and SiLU", "conv_out", xBC)
+    yield by_token("convolution and SiLU", "conv_out", xBC)
     per_group = spec.groups * spec.state_size
     u, B, C = wide(xBC).split([spec.inner, per_group, per_group], dim=-1)
     u = u.unflatten(-1, (spec.heads, spec.head_dim))
@@ -172,7 +172,7 @@ def mamba2_steps(x: Tensor, weights: Mamba2Weights, spec: specs.Mamba2, place: P
     matrix = unrolled(dt, -torch.exp(wide(weights.A_log)), B, C) * dt.transpose(1, 2)[:, :, None]
     yield by_head("the recurrence unrolled", "pattern", matrix)
     y = apply(matrix, u) + wide(weights.D)[:, None] * u
-    yield by_token("read from the state, and the skip", "ssm_y", y)
+    yield by_token("state read, plus the skip", "ssm_y", y)
     gated = y.flatten(2) * F.silu(wide(gate))
     yield by_token("gated", "", gated)
     normed = unit_rms(gated.unflatten(-1, (spec.groups, -1)), spec.eps).flatten(2)
@@ -186,7 +186,7 @@ def mamba2_steps(x: Tensor, weights: Mamba2Weights, spec: specs.Mamba2, place: P
 def ffn_steps(x: Tensor, weights: FfnWeights, spec: specs.Ffn):
     """x (1, tokens, width) -> the FFN's update (1, tokens, width)."""
     h = weights.up(x)
-    yield by_token("gate and FFN widened, together" if spec.kind == "swiglu" else "FFN widened", "", h)
+    yield by_token("FFN gate and up together" if spec.kind == "swiglu" else "FFN widened", "", h)
     if spec.kind == "swiglu":
         gate, h = h.chunk(2, dim=-1)
         h = F.silu(gate) * h

@@ -62,9 +62,10 @@ def effect(rows: pl.DataFrame, factor: str, others: list[str]) -> Markup:
     way = {0: "It widens", len(changes): "It narrows"}.get(down)
     spread = f"by {min(map(abs, changes)):.2f} to {max(map(abs, changes)):.2f} bits"
     if way:
-        return sentence + f". {way} the distribution in all {len(changes)} combinations of the others, {spread}."
+        every = "both" if len(changes) == 2 else f"all {len(changes)}"
+        return sentence + f". {way} the distribution in {every} combinations of the others, {spread}."
     return sentence + Markup(
-        ". It narrows the distribution in {} of {} combinations of the others and widens it in the rest."
+        ". It narrows the distribution in {} of {} combinations and widens it in the rest."
     ).format(down, len(changes))
 
 
