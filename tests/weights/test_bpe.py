@@ -11,22 +11,10 @@ import tiny_tokenizer
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from split_patterns import CL100K
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokentrail.errors import PromptError
 from tokentrail.weights.bpe import byte_level_bpe, merged, replay
-
-# The pattern that GPT-4's and Llama 3's tokenizers cut with; numbers in groups of three, contractions in any case.
-CL100K = "|".join(
-    [
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)",
-        r"[^\r\n\p{L}\p{N}]?\p{L}+",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    ]
-)
 
 
 def plain() -> tokenizers.Tokenizer:
@@ -39,7 +27,7 @@ def split_by_pattern() -> tokenizers.Tokenizer:
     inner.normalizer = normalizers.NFC()
     inner.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(CL100K), behavior="isolated"),
+            pre_tokenizers.Split(Regex("|".join(CL100K)), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
