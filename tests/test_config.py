@@ -95,6 +95,7 @@ LEVELS = {"none": "", "some": "Some text. "}
         ({"merges": {"words": ["a\ud800b"]}}, 'stages.merges.words.0 is "a\\ud800b"'),
         ({"geometry": {"pairs": [["a"]]}}, "stages.geometry.pairs.0"),
         ({"geometry": {"analogies": {"x": {"plus": []}}}}, "stages.geometry.analogies.x.plus"),
+        ({"geometry": {"analogies": {"x": {"plus": [" a"], "minus": [" a"]}}}}, "' a' is both added and subtracted"),
         ({"geometry": {"random": 1}}, "stages.geometry.random is 1"),
         ({"positions": {"pairs": [[3, 5]]}}, "the pair [3, 5] has its key after its query"),
         ({"positions": {"prompts": ["nobody"]}}, "stages.positions.prompts names 'nobody'"),

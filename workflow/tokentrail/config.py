@@ -277,6 +277,12 @@ class Analogy(Section):
     minus: list[Text] = []
     """Words whose rows are subtracted."""
 
+    @model_validator(mode="after")
+    def check(self):
+        if both := sorted(set(self.plus) & set(self.minus)):
+            raise ValueError(f"{both[0]!r} is both added and subtracted; take it out of one of the two")
+        return self
+
 
 class GeometryStage(Section):
     """Lengths and directions of the rows of the token table."""

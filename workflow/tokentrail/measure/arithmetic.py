@@ -152,7 +152,7 @@ def kept(spec: specs.Spec, rows: int, tokens: int) -> Iterator[dict[str, Any]]:
                         "formula": "*".join(map(str, (layers, rows, *shape, FLOAT32))),
                     }
     yield activation("stream", rows, tokens, spec.width)
-    for width in {layer.ffn.width for layer in spec.layers}:
+    for width in dict.fromkeys(layer.ffn.width for layer in spec.layers):
         yield activation("FFN, one layer", rows, tokens, width)
     yield activation("logits of the last position", rows, spec.vocabulary)
 

@@ -22,11 +22,11 @@ from tokentrail.weights.tokenizer import Tokenizer
 def measure(checkpoint: Checkpoint, tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `positions`; no rows for a model that has no position encoding."""
     spec = read_spec(checkpoint.config)
-    rotated = {
+    rotated = dict.fromkeys(
         (layer.mixer.rope, layer.mixer.head_dim)
         for layer in spec.layers
         if isinstance(layer.mixer, specs.Attention) and layer.mixer.rope is not None
-    }
+    )
     rows = [row for rope, head_dim in rotated for row in rotations(rope, head_dim, spec.trained_positions, settings)]
     if spec.learned_positions is not None:
         rows += [*learned(StoredTable(checkpoint, "positions")), *token_norms(checkpoint, tokenizer, spec, settings)]
