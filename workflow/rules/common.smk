@@ -33,7 +33,18 @@ LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
 
 # Stages that only read the weights, those that wait for the gate, and those made from another table.
-UNGATED = ["weights", "cells", "census", "tokens", "parity", "parity_layers"]
+UNGATED = [
+    "weights",
+    "cells",
+    "census",
+    "tokens",
+    "parity",
+    "parity_layers",
+    "merges",
+    "geometry",
+    "positions",
+    "arithmetic",
+]
 GATED = [
     "next_token",
     "distribution",
@@ -53,6 +64,8 @@ GATED = [
     "quantization_quality",
     "quantization_timing",
     "quantization_error",
+    "block",
+    "mlp",
 ]
 DERIVED = [
     "name_swaps_summary",
