@@ -7,19 +7,17 @@ A stage never sees the whole configuration: `settings` gives it exactly the entr
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from tokentrail.errors import ConfigError
+from tokentrail.templates import places
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
-BRACED = re.compile(r"\{([^{}]*)\}")
-"""A factor's place in a template."""
 
 
 class Section(BaseModel):
@@ -363,13 +361,13 @@ class Experiment(Section):
     @model_validator(mode="after")
     def check(self):
         for factor, levels in self.factors.items():
-            if self.template.count(f"{{{factor}}}") != 1:
+            if places(self.template).count(factor) != 1:
                 raise ValueError(f"the template must hold {{{factor}}} exactly once")
             if len(levels) < 2:
                 raise ValueError(f"the factor {factor!r} has fewer than two levels; add one or drop the factor")
-        for braced in BRACED.findall(self.template):
-            if braced not in self.factors:
-                raise ValueError(f"the template holds {{{braced}}}, which is no factor; add it or take it out")
+        for place in places(self.template):
+            if place not in self.factors:
+                raise ValueError(f"the template holds {{{place}}}, which is no factor; add it or take it out")
         return self
 
 

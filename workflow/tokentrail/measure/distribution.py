@@ -10,12 +10,12 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from tokentrail.config import BRACED
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import decoding
 from tokentrail.measure.answers import entropy_bits, log_probabilities, rank
 from tokentrail.measure.prompts import Encoded, encode, encoded
+from tokentrail.templates import filled
 from tokentrail.weights.load import Loaded
 
 
@@ -37,7 +37,7 @@ def combinations(loaded: Loaded, experiments: dict[str, Any]) -> Iterator[tuple[
         for chosen in product(*factors.values()):
             levels = dict(zip(factors, chosen, strict=True))
             texts = {factor: factors[factor][level] for factor, level in levels.items()}
-            text = BRACED.sub(lambda found, texts=texts: texts[found[1]], experiment["template"])
+            text = filled(experiment["template"], texts)
             told = ", ".join(f"{factor}: {level}" for factor, level in levels.items())
             yield name, told, encode(loaded, f"{name} ({told})", text, experiment["target"])
 
