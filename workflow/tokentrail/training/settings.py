@@ -1,14 +1,17 @@
-"""The settings of a training, typed: `resources/reference/training.yaml` is read into `Reference`."""
+"""The settings of a training, typed: `training.yaml` is read into `Reference`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from tokentrail.config import Name, Section
+from tokentrail.config import Name, Section, explain
+from tokentrail.errors import ConfigError
+
+FILE = Path(__file__).with_name("training.yaml")
 
 
 class Phase(Section):
@@ -52,16 +55,63 @@ class ReferenceModel(Section):
     """How it is trained."""
 
 
-class Reference(Section):
-    """All of them, and the vocabulary that they share."""
+class Vocabulary(Section):
+    """The tokenizer that all of them share."""
 
-    vocabulary: int = Field(ge=300)
-    """Pieces of the tokenizer."""
-    vocabulary_texts: int = Field(ge=1)
-    """Texts that the tokenizer is made from."""
+    pieces: int = Field(ge=300)
+    """Pieces, the end of text and the 256 bytes included."""
+    texts: int = Field(ge=1)
+    """Texts that it is made from."""
+    words: int = Field(ge=20)
+    """Words of each of these texts."""
+    text_seed: int = 0
+    """Seed of these texts."""
+
+
+class Evaluation(Section):
+    """How well they copy names that were held out."""
+
+    seed: int = 0
+    """Seed of the wording."""
+    names: int = Field(ge=1)
+    """Names seen, and as many held out."""
+    repeats: list[Annotated[int, Field(ge=0)]]
+    """How often a paragraph of filler stands between."""
+
+
+class Reference(Section):
+    """All of them, and what they share."""
+
+    vocabulary: Vocabulary
+    """The tokenizer."""
+    evaluation: Evaluation
+    """How well they copy names."""
     models: dict[Name, ReferenceModel] = Field(min_length=1)
     """The models by name."""
 
 
 def read(path: Path) -> Reference:
-    return Reference.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    """The settings in a YAML file. Raises ConfigError."""
+    try:
+        return Reference.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no file of training settings at {path}, so there is no model to train; correct --settings"
+        ) from None
+    except ValidationError as error:
+        raise ConfigError(explain(error)) from None
+
+
+def of_stage(reference: Reference, stage: str, model: str) -> dict[str, Any]:
+    """Exactly the settings that a stage of a reference model uses, as plain data. Raises ConfigError."""
+    if model not in reference.models:
+        raise ConfigError(f"there is no reference model {model!r}; there are {', '.join(reference.models)}")
+    chosen = reference.models[model]
+    match stage:
+        case "training":
+            return {"model": model, "vocabulary": reference.vocabulary.model_dump()} | chosen.model_dump(mode="json")
+        case "evaluation":
+            return {"model": model} | reference.evaluation.model_dump()
+        case "card":
+            return {"model": model, "training": chosen.training.model_dump(mode="json")}
+    raise ConfigError(f"there is no stage of a reference model called {stage!r}")

@@ -1,6 +1,6 @@
 """Generated English: somebody gives, lends, shows or tells somebody something, and the text asks later who it was.
 
-The parts come from a YAML file (`resources/reference/text.yaml`). What it holds out never stands in a training text:
+The parts come from a YAML file (`text.yaml`). What it holds out never stands in a training text:
 names, pairs of a head and a tail, and paragraphs of filler. Everything is drawn from one seed.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+FILE = Path(__file__).with_name("text.yaml")
 HELD_OUT_SHARE = 10  # one in so many made-up names is put aside
-SPACE = 1  # a sentence and the one after it are joined by a single space
 
 
 class Template(NamedTuple):
@@ -164,7 +164,7 @@ class Writer:
         return self.rng.choice(self.raw["openings"][kind]).format(p=self.rng.choice(self.raw["places"]))
 
     def filler(self, tokens: int, people: list[str]) -> list[str]:
-        """Sentences of at most `tokens` tokens: fresh ones, or one paragraph again and again; with people or without."""
+        """Sentences of at most `tokens` tokens: fresh ones or one paragraph again and again, with people or without."""
         rng = self.rng
         with_people = rng.random() < 0.4
         repeated = rng.random() < 0.5

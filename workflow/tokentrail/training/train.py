@@ -14,7 +14,7 @@ from torch import Tensor
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Tap
-from tokentrail.training.parameters import initial, model_of
+from tokentrail.training.parameters import model_of
 from tokentrail.training.settings import Phase, Training
 from tokentrail.training.text import Parts, Writer
 from tokentrail.training.vocabulary import encode
@@ -100,10 +100,9 @@ def optimizer(parameters: dict[str, Tensor], training: Training) -> torch.optim.
 
 
 def train(
-    spec: specs.Spec, training: Training, parts: Parts, tokenizer: Tokenizer, parameters: dict[str, Tensor] | None = None
-) -> Iterator[tuple[Step, dict[str, Tensor]]]:
-    """After each step, what it reports and the parameters by stored name, which the next step changes in place."""
-    parameters = parameters or initial(spec, training.seed, training.embedding_std)
+    parameters: dict[str, Tensor], spec: specs.Spec, training: Training, parts: Parts, tokenizer: Tokenizer
+) -> Iterator[Step]:
+    """Trains `parameters` (by stored name, as `parameters.initial` makes them) in place; each step reports."""
     generator = torch.Generator().manual_seed(training.seed)
     drop = DropMixers(training.drop_mixers, generator)
     adam = optimizer(parameters, training)
@@ -120,4 +119,4 @@ def train(
             torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0)
             adam.step()
             number += 1
-            yield Step(number, ids.numel(), every.item(), answer.item()), parameters
+            yield Step(number, ids.numel(), every.item(), answer.item())
