@@ -70,7 +70,13 @@ def test_losses_are_those_of_the_tokens_asked_for():
     read = torch.tensor([[1, 3, 0], [2, 4, 0]])
     every, answer = losses(logits, ids, answers, read)
     nll = -logits.log_softmax(-1)
-    by_hand = [nll[0, 0, ids[0, 2]], nll[0, 1, ids[0, 4]], nll[0, 2, ids[0, 1]], nll[1, 0, ids[1, 3]], nll[1, 2, ids[1, 1]]]
+    by_hand = [
+        nll[0, 0, ids[0, 2]],
+        nll[0, 1, ids[0, 4]],
+        nll[0, 2, ids[0, 1]],
+        nll[1, 0, ids[1, 3]],
+        nll[1, 2, ids[1, 1]],
+    ]
     torch.testing.assert_close(every, torch.stack(by_hand).mean())
     torch.testing.assert_close(answer, torch.stack([by_hand[0], by_hand[3]]).mean())
 
