@@ -36,6 +36,7 @@ def save(folder: Path, config: dict[str, Any], parameters: dict[str, Tensor], to
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.detach().contiguous() for name, tensor in parameters.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # readable like the rest, whatever the library leaves
     tokenizer.save(str(folder / "tokenizer.json"))
     of_transformers = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": END, "eos_token": END}
     for name, content in (("config.json", config), ("tokenizer_config.json", of_transformers)):
