@@ -69,8 +69,9 @@ class Parts:
         syllables = self.raw["names"]["syllables"]
         listed = {name for kind in ("common", "rare", "held_out") for name in self.raw["names"][kind]}
         while True:
-            middle = rng.choice(syllables["middle"]) if rng.random() < 0.7 else ""
-            name = rng.choice(syllables["first"]) + middle + rng.choice(syllables["last"])
+            middle = rng.choice(syllables["middle"]) if rng.random() < 0.4 else ""
+            first, vowel, last = (rng.choice(syllables[part]) for part in ("first", "vowel", "last"))
+            name = (first + vowel + middle + last).capitalize()
             if name not in listed and is_held_out(name) == held_out:
                 return name
 
@@ -204,9 +205,9 @@ class Writer:
     def name(self) -> str:
         rng, names = self.rng, self.raw["names"]
         kind = rng.random()
-        if kind < 0.5:
+        if kind < 0.42:
             return rng.choice(names["common"])
-        if kind < 0.6:
+        if kind < 0.52:
             return rng.choice(names["rare"])
         return self.parts.made_up_name(rng, held_out=False)
 
