@@ -36,7 +36,8 @@ def fit(settings: dict[str, Any], parts: Parts, folder: Path) -> pl.DataFrame:
         window.append(step)
         if len(window) == WINDOW or step.number == steps:
             rows.append(mean_of(window, tokens_before=rows[-1]["tokens"] if rows else 0))
-            print(f"step {step.number} of {steps}: loss {rows[-1]['loss']:.3f}, answers {rows[-1]['answer_loss']:.3f}")
+            said = f"loss {rows[-1]['loss']:.3f}, answers {rows[-1]['answer_loss']:.3f}"
+            print(f"step {step.number} of {steps}: {said}", flush=True)
             window = []
     checkpoint.save(folder, config, parameters, tokenizer)
     return tables.frame("training", rows, model=settings["model"])

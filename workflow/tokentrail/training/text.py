@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 FILE = Path(__file__).with_name("text.yaml")
+MOST_STORIES = 10  # of one text
 HELD_OUT_SHARE = 10  # one in so many made-up names is put aside
 
 
@@ -65,15 +66,32 @@ class Parts:
         return [Template(head, tail, "a", "things") for head, tail in self.raw["templates"]["held_out"]]
 
     def made_up_name(self, rng: random.Random, held_out: bool) -> str:
-        """A name of two or three syllables, from the half to learn from or from the one held out."""
-        syllables = self.raw["names"]["syllables"]
-        listed = {name for kind in ("common", "rare", "held_out") for name in self.raw["names"][kind]}
+        """A name that is not listed, from the half to learn from or from the one held out.
+
+        Either put together from syllables, or the beginning of a name that is learned with the end of another: so
+        the pieces that real names begin with stand at the beginning of many names.
+        """
         while True:
-            middle = rng.choice(syllables["middle"]) if rng.random() < 0.4 else ""
-            first, vowel, last = (rng.choice(syllables[part]) for part in ("first", "vowel", "last"))
-            name = (first + vowel + middle + last).capitalize()
-            if name not in listed and is_held_out(name) == held_out:
+            name = self.of_syllables(rng) if rng.random() < 0.4 else self.of_two_names(rng)
+            if name not in self.listed and is_held_out(name) == held_out:
                 return name
+
+    def of_syllables(self, rng: random.Random) -> str:
+        syllables = self.raw["names"]["syllables"]
+        first, vowel, middle, last = (rng.choice(syllables[part]) for part in ("first", "vowel", "middle", "last"))
+        return f"{first}{vowel}{middle if rng.random() < 0.4 else ''}{last}".capitalize()
+
+    def of_two_names(self, rng: random.Random) -> str:
+        one, other = rng.choice(self.learned), rng.choice(self.learned)
+        return one[: rng.randint(2, len(one))] + other[rng.randint(1, len(other) - 1) :]
+
+    @cached_property
+    def learned(self) -> list[str]:
+        return self.raw["names"]["common"] + self.raw["names"]["rare"]
+
+    @cached_property
+    def listed(self) -> set[str]:
+        return {*self.learned, *self.raw["names"]["held_out"]}
 
 
 def is_held_out(name: str) -> bool:
@@ -98,7 +116,8 @@ class Writer:
         """A text of at most about `tokens` tokens: facts, one story with its question, or several interleaved."""
         if self.rng.random() < 0.08:
             return self.facts(tokens)
-        stories = 1 if tokens < 60 or self.rng.random() < 0.5 else self.rng.randint(2, max(2, min(5, tokens // 60)))
+        most = min(MOST_STORIES, tokens // 60)
+        stories = 1 if most < 2 or self.rng.random() < 0.4 else self.rng.randint(2, most)
         return self.stories(stories, tokens)
 
     def facts(self, tokens: int) -> Text:
