@@ -9,7 +9,8 @@ from tokentrail.charts.save import save
 def main(job: stage.Job) -> None:
     module = importlib.import_module(f"tokentrail.charts.{job.settings['chart']}")
     tables = {name: job.table(name) for name in module.TABLES}
-    save(module.chart(tables, job.settings), job.outputs)
+    (library,) = job.inputs("library")
+    save(module.chart(tables, job.settings), job.outputs, library.read_text(encoding="utf-8"))
 
 
 if "snakemake" in globals():

@@ -13,13 +13,14 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 import tokentrail.charts
-from tokentrail.charts import save, theme
+from tokentrail.charts import library, save, theme
 from tokentrail.charts.looks import looks
 from tokentrail.provenance import constant
 from tokentrail.stage import CHART_KINDS
 from tokentrail.tables import TABLES
 
 FOLDER = Path(tokentrail.charts.__file__).parent
+LIBRARY = library.bundle()
 CHARTS = sorted(path.stem for path in FOLDER.glob("*.py") if constant(path, "TABLES"))
 
 
@@ -65,15 +66,15 @@ def test_it_declares_its_tables_and_what_it_shows_and_does_not_show(name):
 def test_one_model_is_saved_in_every_format_with_equal_bytes(name, tmp_path):
     first = [tmp_path / f"first.{kind}" for kind in CHART_KINDS]
     second = [tmp_path / f"second.{kind}" for kind in CHART_KINDS]
-    save.save(draw(name, 1), first)
-    save.save(draw(name, 1), second)
+    save.save(draw(name, 1), first, "the library")
+    save.save(draw(name, 1), second, "the library")
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
     html, svg, png, spec = (path.read_bytes() for path in first)
     assert png.startswith(b"\x89PNG")
     assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert "vega-lite" in json.loads(spec)["$schema"]
-    assert b"http-equiv" in html
+    assert b"http-equiv" in html and b"<script>the library</script>" in html
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -108,7 +109,7 @@ class Scripts(HTMLParser):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_hostile_text_adds_no_tag_to_the_page(name):
-    page = save.page(spec_of(name, 4))
+    page = save.page(spec_of(name, 4), LIBRARY)
     parser = Scripts()
     parser.feed(page)
     assert parser.found == ["title", "script", "script", "script"]
@@ -147,7 +148,7 @@ def test_four_models_differ_in_lightness_dash_and_shape():
 
 def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\.bmp"):
-        save.save(draw("census", 1), [tmp_path / "census.bmp"])
+        save.save(draw("census", 1), [tmp_path / "census.bmp"], "")
     assert not list(tmp_path.iterdir())
 
 

@@ -18,6 +18,8 @@ SEARCHED = os.pathsep.join(filter(None, [str(LIBRARY), os.environ.get("PYTHONPAT
 os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 
 import tokentrail.config
+import tokentrail.training.settings
+import tokentrail.training.text
 from tokentrail.errors import TokentrailError
 from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.runlock import hold
@@ -218,3 +220,23 @@ TO_ADMIT = [
     for stage in GATED
     if not is_admitted(model, stage)
 ]
+
+# The reference models: what trains them, and where that leaves them.
+REFERENCE = tokentrail.training.settings.read(tokentrail.training.settings.FILE)
+REFERENCE_TEXT = str(tokentrail.training.text.FILE)
+TRAINED = "results/reference"
+
+
+wildcard_constraints:
+    reference="|".join(map(re.escape, REFERENCE.models)),
+
+
+def reference_job(stage, script):
+    """What a reference model's script is given, as `job`; the stage is the table or page that it makes."""
+    return lambda wildcards: {
+        "stage": stage,
+        "settings": tokentrail.training.settings.of_stage(
+            REFERENCE, stage, wildcards.reference
+        ),
+        "code": code_hash(ROOT / "scripts" / f"{script}.py"),
+    }

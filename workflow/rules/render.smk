@@ -1,6 +1,24 @@
+rule chart_library:
+    output:
+        f"{RESULTS}/charts/library.js",
+    log:
+        f"{LOGS}/charts/library.log",
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        job={
+            "stage": "chart_library",
+            "settings": {},
+            "code": code_hash(ROOT / "scripts" / "chart_library.py"),
+        },
+    script:
+        "../../scripts/chart_library.py"
+
+
 rule chart:
     input:
         unpack(chart_inputs),
+        library=f"{RESULTS}/charts/library.js",
     output:
         html=f"{RESULTS}/charts/{{chart}}.html",
         svg=report(

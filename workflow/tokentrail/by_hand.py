@@ -46,6 +46,8 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
         case "chart":
             settings = configuration.settings(config, "charts") | {"chart": arguments.chart}
             default = [results / "charts" / f"{arguments.chart}.{kind}" for kind in stage.CHART_KINDS]
+        case "chart_library":
+            settings, default = {}, [results / "charts" / "library.js"]
         case "report":
             settings = configuration.settings(config, "report") | {"charts": str(results / "charts")}
             default = [results / "report.html"]
@@ -62,7 +64,11 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
     return stage.Job(
         stage=name,
         settings=settings,
-        inputs=lambda table: [folder / f"{table}.parquet" for folder in folders],
+        inputs=lambda name: (
+            [results / "charts" / "library.js"]
+            if name == "library"
+            else [folder / f"{name}.parquet" for folder in folders]
+        ),
         outputs=chosen,
         threads=arguments.threads,
     )

@@ -79,9 +79,9 @@ def _type_name(annotation) -> str:
 
 
 def data_dictionary() -> str:
-    """All tables as Markdown: one section a table, one row a column."""
+    """All tables as Markdown, those of the reference models last: one section a table, one row a column."""
     lines: list[str] = []
-    for name, schema in tables.TABLES.items():
+    for name, schema in (tables.TABLES | tables.REFERENCE_TABLES).items():
         lines += [f"### `{name}`", "", (schema.__doc__ or "").strip(), ""]
         lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
         for column, declared in schema.columns().items():

@@ -744,10 +744,43 @@ TIMED = ("timing", "timing_summary", "machine", "cost", "quantization_timing", "
 """The tables that hold or come from wall-clock times: the only ones in which two runs of one input may differ."""
 
 
+class Training(Table):
+    """The training of a reference model, in windows of equal numbers of steps."""
+
+    step = count("last step of the window", "step", min=1)
+    tokens = count("tokens read up to and with this step", "tokens")
+    loss = number("mean cross-entropy of the next token in the window, with mixers dropped", "nats", min=0.0)
+    answer_loss = number("the same of the tokens that belong to an answer", "nats", min=0.0)
+
+
+class Evaluation(Table):
+    """How well a reference model copies a name: wording and filler that it never saw."""
+
+    names = text("`seen` in training, or `held_out` of it", regex="^(seen|held_out)$")
+    name = text("the name that is asked for")
+    pieces = count("pieces that the name is cut into", "tokens", min=1)
+    filler = text("paragraph between head and tail")
+    repeats = count("how often the paragraph stands there", min=0)
+    tokens = count("length of the prompt", "tokens")
+    distance = count("from the name's last piece to the last token", "tokens")
+    variant = text("`as_trained`, or `attention_off`: nothing from any attention head")
+    target_probability = prob("probability of the name's first piece")
+    target_rank = count("its rank", "rank")
+    top1_token = text("most probable token")
+
+
+# Tables of the reference models, which no run makes: their own rules do.
+REFERENCE_TABLES: dict[str, type[Table]] = {"training": Training, "evaluation": Evaluation}
+
+
+def schema_of(table: str) -> type[Table]:
+    return (TABLES | REFERENCE_TABLES)[table]
+
+
 def frame(table: str, rows: list[dict], **same) -> pl.DataFrame:
     """Rows as a frame with the columns of `table`, those of `same` filled in alike; also when there are no rows."""
     if not rows:
-        return TABLES[table].create_empty()
+        return schema_of(table).create_empty()
     return pl.DataFrame(rows, infer_schema_length=None).with_columns(
         **{key: pl.lit(value) for key, value in same.items()}
     )
@@ -780,7 +813,7 @@ def write(table: str, frame: pl.DataFrame, path: Path, weights_sha256: str = "")
     Raises TableError if a column is missing, unknown or holds values outside its declared range; NaN and
     infinities are never valid.
     """
-    schema = TABLES[table]
+    schema = schema_of(table)
     expected = list(schema.column_names())
     if set(frame.columns) != set(expected):
         difference = sorted(set(frame.columns) ^ set(expected))
@@ -808,7 +841,7 @@ def read(table: str, path: Path) -> pl.DataFrame:
         raise TableError(f"table {table} is missing at {path}; run snakemake to make it")
     try:
         frame = pl.read_parquet(path)
-        return TABLES[table].validate(frame)
+        return schema_of(table).validate(frame)
     except Exception as error:
         raise TableError(
             f"table {table} at {path} is damaged or was made by another version; delete it and run snakemake again"

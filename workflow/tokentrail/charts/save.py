@@ -13,9 +13,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from tokentrail.charts.library import VEGA_LITE
 from tokentrail.tables import atomic_path
 
-VEGA_LITE = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 PNG_SCALE = 2
 GRADIENT = re.compile(r'(?<=[#"])gradient_\d+(?=[")])')
 
@@ -49,21 +49,25 @@ vegaEmbed("#chart", JSON.parse(document.getElementById("spec").textContent),
 """
 
 
-def save(chart: alt.TopLevelMixin, paths: Iterable[Path]) -> None:
-    """Write the chart to each of `paths`, in the format that its suffix names; equal charts give equal bytes."""
+def save(chart: alt.TopLevelMixin, paths: Iterable[Path], library: str) -> None:
+    """Write the chart to each of `paths`, in the format that its suffix names; equal charts give equal bytes.
+
+    `library` is the script that a page draws with, as `library.bundle` makes it. The specification is not checked
+    against Vega-Lite's schema, which takes longer than drawing it; the tests do that.
+    """
     with alt.data_transformers.enable("default", max_rows=None):
-        spec = chart.to_dict()
+        spec = chart.to_dict(validate=False)
     svg = functools.cache(lambda: encode_svg(spec))
     for path in map(Path, paths):
-        content = encode(spec, svg, path.suffix)
+        content = encode(spec, svg, path.suffix, library)
         with atomic_path(path) as part:
             part.write_bytes(content)
 
 
-def encode(spec: dict[str, Any], svg: Callable[[], str], suffix: str) -> bytes:
+def encode(spec: dict[str, Any], svg: Callable[[], str], suffix: str, library: str) -> bytes:
     match suffix:
         case ".html":
-            return page(spec).encode()
+            return page(spec, library).encode()
         case ".svg":
             return svg().encode()
         case ".png":
@@ -80,12 +84,12 @@ def encode_svg(spec: dict[str, Any]) -> str:
     return GRADIENT.sub(lambda found: numbers[found.group()], svg)
 
 
-def page(spec: dict[str, Any]) -> str:
+def page(spec: dict[str, Any], library: str) -> str:
     """The chart as one HTML file with the library inside it. Nothing in the chart's text can end its script tag."""
     return PAGE.format(
         title=html.escape(spec["title"]["text"]),
         description=html.escape(spec.get("description", "")),
-        library=vl_convert.javascript_bundle(vl_version=VEGA_LITE),
+        library=library,
         spec=json_in_html(spec),
     )
 

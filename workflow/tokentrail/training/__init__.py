@@ -1,0 +1,1 @@
+"""Training the small reference models: generated text, a vocabulary, a loop over the hand-written pass, checkpoints."""
