@@ -62,7 +62,7 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for index, model in enumerate(list(DEPTHS)[:models]):
         depth, attention = DEPTHS[model], ATTENTION_LAYERS[model]
-        made_of_model = of_model(index, depth, prompts) | of_parts(model, prompts)
+        made_of_model = of_model(index, depth, 0 < len(attention) < depth, prompts) | of_parts(model, prompts)
         made_of_model |= of_time(index, model, prompts) | of_quantization(model, prompts[0])
         made_of_model |= synthetic_anatomy.of_anatomy(model, prompts, depth, attention, HOSTILE)
         for table, made in made_of_model.items():
@@ -78,7 +78,7 @@ def empty() -> dict[str, pl.DataFrame]:
     return {table: schema.create_empty() for table, schema in TABLES.items()}
 
 
-def of_model(index: int, depth: int, prompts: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+def of_model(index: int, depth: int, hybrid: bool, prompts: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
     by_prompt = [(number, prompt) for number, prompt in enumerate(prompts)]
     summaries = [
         {"set": name, "template": template, "rows": rows, "names": names, "quantity": quantity}
@@ -139,12 +139,16 @@ def of_model(index: int, depth: int, prompts: tuple[str, ...]) -> dict[str, list
         ],
         "name_swaps_summary": summaries,
         "lens": [
-            {"prompt": prompt, "variant": "as_trained", "layer": layer, "site": site, "entropy_bits": 1.0}
-            | {"target_probability": 0.9 * layer / depth, "target_rank": lens_rank(number, layer, depth)}
+            {"prompt": prompt, "variant": variant, "layer": layer, "site": site, "entropy_bits": 1.0}
+            | {
+                "target_probability": (0.9 if variant == "as_trained" else 0.3) * layer / depth,
+                "target_rank": lens_rank(number, layer, depth),
+            }
             | {"top1_token": HOSTILE[layer], "top1_probability": 0.5, "kl_to_final": 0.0}
             for number, prompt in by_prompt
             for layer in range(depth)
             for site in ("resid_mid", "resid_post")
+            for variant in (("as_trained", "attention_off") if hybrid else ("as_trained",))
         ],
         "residual": [
             {"prompt": prompt, "position": position, "layer": layer, "site": site, "l2_norm": 3.0 * math.exp(layer / 2)}

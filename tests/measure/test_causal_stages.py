@@ -22,6 +22,7 @@ from tokentrail.measure import (
     next_token,
     patching,
     sink,
+    variants,
 )
 
 SWAPPED = {"text": "In the morning, Carol gave Bob a book. Later, Bob gave the book back to", "target": " Carol"}
@@ -168,7 +169,7 @@ def test_a_mean_of_no_prompt_is_refused(loaded, stage_settings):
 def test_shared_prefixes_say_what_whole_passes_say(loaded, stage_settings):
     from tokentrail.measure.distance import inputs
 
-    taps = filler_sweep.taps(loaded.model.spec)
+    taps = variants.taps(loaded.model.spec)
     for series in inputs(loaded, stage_settings["filler_sweep"]):
         for tap in taps.values():
             for one, logits in zip(series, filler_sweep.shared_prefixes(loaded, series, tap), strict=True):

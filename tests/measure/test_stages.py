@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
 import torch
+from polars.testing import assert_frame_equal
 from tokentrail import tables
 from tokentrail.errors import PromptError
+from tokentrail.forward import spec as specs
+from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity, residual
 
@@ -61,12 +65,30 @@ def test_next_token_shows_the_top_and_always_the_target(loaded, settings):
 def test_the_last_row_of_the_lens_is_the_output_exactly(loaded, settings):
     frame, said = lens.measure(loaded, settings), next_token.measure(loaded, settings)
     for prompt in settings["prompts"]:
-        final = frame.filter(prompt=prompt).row(-1, named=True)
+        final = frame.filter(prompt=prompt, variant="as_trained").row(-1, named=True)
         target = said.filter(prompt=prompt, is_target=True).row(0, named=True)
         assert (final["layer"], final["site"]) == (len(loaded.model.spec.layers) - 1, "resid_post")
         assert final["target_probability"] == target["probability"]
         assert final["target_rank"] == target["rank"]
         assert final["kl_to_final"] == 0
+
+
+def test_the_lens_with_attention_off_is_that_of_a_model_without_it(loaded, settings):
+    spec, frame = loaded.model.spec, lens.measure(loaded, settings)
+    mixers = {specs.kind_of(layer.mixer) for layer in spec.layers}
+    assert set(frame["variant"]) == ({"as_trained", "attention_off"} if len(mixers) > 1 else {"as_trained"})
+    silent = []
+    for cell, layer in zip(spec.layers, loaded.model.layers, strict=True):
+        if isinstance(cell.mixer, specs.Attention):
+            out = layer.mixer.out
+            nothing = Linear(torch.zeros_like(out.weight), out.bias)
+            layer = layer._replace(mixer=layer.mixer._replace(out=nothing))
+        silent.append(layer)
+    without = replace(loaded, model=replace(loaded.model, layers=tuple(silent)))
+    off = frame.filter(variant="attention_off").drop("variant")
+    expected = lens.measure(without, settings).filter(variant="as_trained").drop("variant")
+    if off.height:
+        assert_frame_equal(off, expected, abs_tol=1e-5)
 
 
 def test_the_lens_takes_the_norm_anew_at_every_layer(loaded, settings):

@@ -15,7 +15,8 @@ CAPTION = """
 What the model would answer at the last position if it stopped after each layer: the stream is taken there, given the
 final norm and the output table, and the target is looked up. Above, the target's probability; below, its rank on a
 logarithmic scale, 0 being the most likely token. The large marks stand where the target leads for the first time;
-layers are counted from 0.
+layers are counted from 0. A thin dotted line is the same model with all its attention off, drawn where Mamba2 layers
+are left to carry on alone.
 
 It does not show which part of the model causes the answer, because the lens changes nothing. Nor does a low value in
 a middle layer show that the information is absent there: those layers were not trained to be read by the output
@@ -34,15 +35,17 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     lens = lens.filter(pl.col("model").is_in(models))
     one_depth = lens["layers"].n_unique() == 1
     at = pl.col("layer") if one_depth else (pl.col("layer") + 1) / pl.col("layers")
+    alone = full_depth(tables["lens"], "attention_off").with_columns(at=at)
     lens, leading = lens.with_columns(at=at), leading.with_columns(at=at)
     prompts = ordered(lens, "prompt")
-    lowest = max(lens["target_rank"].max(), 9)
+    lowest = max(*lens["target_rank"], *alone["target_rank"], 9)
     side_by_side = theme.columns(len(prompts))
     cells = [
         cell(
             prompt,
             lens.filter(pl.col("prompt") == prompt),
             leading.filter(pl.col("prompt") == prompt),
+            alone.filter(pl.col("prompt") == prompt),
             settings,
             models,
             "layer" if one_depth else "share of the layers passed",
@@ -62,6 +65,7 @@ def cell(
     prompt: str,
     lens: pl.DataFrame,
     leading: pl.DataFrame,
+    alone: pl.DataFrame,
     settings: dict[str, Any],
     models: list[str],
     x_title: str,
@@ -69,7 +73,7 @@ def cell(
     side_by_side: int,
     leftmost: bool,
 ) -> alt.VConcatChart:
-    """One prompt: who leads when, the probability, and the rank."""
+    """One prompt: who leads when, the probability, and the rank; `alone` is the lens with all attention off."""
     width = theme.panel_width(side_by_side, room=72)
     tall = 1.4 if side_by_side == 1 else 1
     layers = lens["layers"].max()
@@ -93,7 +97,7 @@ def cell(
     ]
     columns = ["model", "layer", "at", "target_probability", "target_rank"]
     lines = lens.with_columns(top=pl.col("top1_token").map_elements(text.visible, pl.String)).select(*columns, "top")
-    marks = leading.select(columns)
+    marks, dotted = leading.select(columns), alone.select(columns)
 
     def curve(y: alt.Y, axis: alt.Axis, height: int) -> alt.LayerChart:
         base = alt.Chart(lines, width=width, height=round(height * tall))
@@ -105,7 +109,8 @@ def cell(
             .mark_point(size=80, filled=True, opacity=1, stroke=theme.PAPER, strokeWidth=1)
             .encode(x=x(axis), y=y, color=colour, shape=shape)
         )
-        return rule + line + hover + mark
+        thin = alt.Chart(dotted).mark_line(strokeWidth=1.2, strokeDash=[1, 3]).encode(x=x(axis), y=y, color=colour)
+        return rule + thin + line + hover + mark
 
     probability = alt.Y(
         "target_probability:Q",

@@ -29,9 +29,9 @@ def ordered(frame: pl.DataFrame, column: str) -> list[str]:
     return frame[column].unique(maintain_order=True).to_list()
 
 
-def full_depth(lens: pl.DataFrame) -> pl.DataFrame:
-    """The lens after each whole layer of the model as it was trained, with the number of layers beside it."""
-    after = lens.filter((pl.col("site") == "resid_post") & (pl.col("variant") == "as_trained"))
+def full_depth(lens: pl.DataFrame, variant: str = "as_trained") -> pl.DataFrame:
+    """The lens after each whole layer of a variant of the model, with the number of layers beside it."""
+    after = lens.filter((pl.col("site") == "resid_post") & (pl.col("variant") == variant))
     return after.with_columns(layers=pl.col("layer").max().over("model") + 1).sort("layer", maintain_order=True)
 
 

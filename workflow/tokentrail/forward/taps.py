@@ -45,6 +45,19 @@ class Tap:
 NO_TAP = Tap()
 
 
+class Chain(Tap):
+    """Several taps, one after the other: each sees what those before it made."""
+
+    def __init__(self, *taps: Tap):
+        self.taps = taps
+        self.costly = frozenset().union(*(tap.costly for tap in taps))
+
+    def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
+        for tap in self.taps:
+            tensor = tap(site, layer, tensor)
+        return tensor
+
+
 class Record(Tap):
     """Keeps the tensors of the sites asked for, in `self.seen[site, layer]`, through `keep` if given.
 

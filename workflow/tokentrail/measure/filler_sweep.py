@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
-from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
-from tokentrail.forward.taps import NO_TAP, Tap
-from tokentrail.intervene.branching import AloneTap
-from tokentrail.intervene.interventions import Intervention, Operation, Variant
+from tokentrail.forward.taps import Tap
 from tokentrail.measure.answers import answer
 from tokentrail.measure.distance import Stretched, inputs
+from tokentrail.measure.variants import taps
 from tokentrail.weights.load import Loaded
 
 
@@ -44,15 +42,6 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             rows += [one.about | {"variant": variant, "status": "exceeds_positions"} for one in series if not one.fits]
     nothing = {"target_probability": None, "target_rank": None, "top1_token": None, "top1_probability": None}
     return tables.frame("filler_sweep", [nothing | row for row in rows], model=settings["model"])
-
-
-def taps(spec: specs.Spec) -> dict[str, Tap]:
-    """The variants: as trained, and with nothing from any attention head, where there is attention."""
-    attention = tuple(i for i, layer in enumerate(spec.layers) if isinstance(layer.mixer, specs.Attention))
-    if not attention:
-        return {"as_trained": NO_TAP}
-    off = Variant("attention_off", (Intervention("z", attention, Operation("zero")),))
-    return {"as_trained": NO_TAP, "attention_off": AloneTap(off)}
 
 
 def shared_prefixes(loaded: Loaded, series: list[Stretched], tap: Tap) -> Iterator[Tensor]:

@@ -8,9 +8,10 @@ import polars as pl
 import torch
 
 from tokentrail.forward.frame import forward, last, unembed
-from tokentrail.forward.taps import Record
+from tokentrail.forward.taps import NO_TAP, Chain, Record, Tap
 from tokentrail.measure.answers import answer, kl
 from tokentrail.measure.prompts import Encoded, encoded
+from tokentrail.measure.variants import is_hybrid, taps
 from tokentrail.weights.load import Loaded
 
 SITES = ("embed", "resid_mid", "resid_post")
@@ -18,14 +19,22 @@ SITES = ("embed", "resid_mid", "resid_post")
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `lens`: the final norm is taken anew at every site, and the last row is the model's own output."""
-    rows = [row for prompt in encoded(loaded, settings) for row in trace(loaded, prompt)]
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]), variant=pl.lit("as_trained"))
+    """Table `lens`: the final norm is taken anew at every site, and the last row is the pass's own output."""
+    spec = loaded.model.spec
+    variants = taps(spec) if is_hybrid(spec) else {"as_trained": NO_TAP}
+    rows = [
+        {"variant": variant} | row
+        for prompt in encoded(loaded, settings)
+        for variant, tap in variants.items()
+        for row in trace(loaded, prompt, tap)
+    ]
+    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]))
 
 
-def trace(loaded: Loaded, prompt: Encoded) -> list[dict[str, Any]]:
+def trace(loaded: Loaded, prompt: Encoded, change: Tap) -> list[dict[str, Any]]:
     record = Record(*SITES, keep=lambda stream: stream[:, -1:])
-    final = answer(forward(loaded.model, prompt.ids, tap=record, read=last(prompt.ids))[0, 0], prompt.target)
+    logits = forward(loaded.model, prompt.ids, tap=Chain(change, record), read=last(prompt.ids))
+    final = answer(logits[0, 0], prompt.target)
     rows = []
     for (site, layer), stream in record.seen.items():  # in the order of the pass
         # One row at a time: the same product as the model's own last step, so that the last row equals its output.
