@@ -19,12 +19,14 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 
 import tokentrail.config
 from tokentrail.errors import TokentrailError
+from tokentrail.measure.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 
 try:
     CONFIG = tokentrail.config.parse(config)
+    read_all(CONFIG.ledgers)  # a mistake in a ledger is told before hours of measuring
 except TokentrailError as error:
     raise WorkflowError(str(error)) from None
 
@@ -50,6 +52,8 @@ GATED = [
     "sink",
 ]
 DERIVED = ["name_swaps_summary"]
+# Made from the tables of all models, in one file.
+SPANNING = ["reproduction"]
 
 # A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
 # a workflow is parsed often, and importing altair takes longer than everything else here.
@@ -91,6 +95,11 @@ def job(stage):
     return lambda wildcards: stage_job(stage, wildcards.model)
 
 
+def spanning_job(stage):
+    """`stage_job` of a stage that spans models."""
+    return stage_job(stage, None)
+
+
 def chart_job(wildcards):
     """What the chart script is given; the caption is for snakemake's own report."""
     drawn_by = f"tokentrail.charts.{wildcards.chart}"
@@ -120,7 +129,11 @@ def report_job(wildcards):
 def of_all_models(stages):
     """The tables of these stages, by stage, for every model in the configuration's order."""
     return {
-        stage: [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
+        stage: (
+            f"{RESULTS}/{stage}.parquet"
+            if stage in SPANNING
+            else [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
+        )
         for stage in stages
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tokentrail import config as configuration
 from tokentrail import stage
 from tokentrail.errors import ConfigError, TokentrailError
+from tokentrail.tables import SPANNING
 
 
 def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:
@@ -54,7 +55,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
             default = [folders[0] / "parity.passed"]
         case _:
             settings = configuration.settings(config, name, model)
-            default = [folders[0] / f"{name}.parquet"]
+            default = [(results if name in SPANNING else folders[0]) / f"{name}.parquet"]
     chosen = default
     if arguments.output:
         kinds = [path.suffix for path in default]
@@ -62,7 +63,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
     return stage.Job(
         stage=name,
         settings=settings,
-        inputs=lambda table: [folder / f"{table}.parquet" for folder in folders],
+        inputs=lambda table: [folder / f"{table}.parquet" for folder in ([results] if table in SPANNING else folders)],
         outputs=chosen,
         threads=arguments.threads,
     )

@@ -263,6 +263,8 @@ class Config(Section):
     """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
     memory_mb: int = Field(default=2048, ge=16)
     """Largest working memory of one batch of interventions, beside the model itself."""
+    ledgers: list[Text] = []
+    """Published figures to hold the run against: CSV files, one row a figure; `config/README.md` says how."""
     lock_file: Text = "config/weights.lock.json"
     """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
 
@@ -384,6 +386,13 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return common | {"prompts": prompts, "replacement": config.stages.sink.replacement}
         case "tokens" | "parity_layers" | "distribution" | "lens" | "residual" | "attribution" | "mixing" | "attention":
             return common | {"prompts": prompts_for(config, stage)}
+        case "reproduction":
+            quantization = getattr(config.stages, "quantization", None)
+            return {
+                "ledgers": list(config.ledgers),
+                "targets": {name: prompt.target for name, prompt in config.prompts.items()},
+                "schemes": {k: v.model_dump() for k, v in quantization.schemes.items()} if quantization else {},
+            }
         case "charts":
             models = {k: {"label": m.label, "weights_note": m.weights_note} for k, m in config.models.items()}
             return {"models": models}
