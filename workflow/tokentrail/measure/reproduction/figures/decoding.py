@@ -24,7 +24,6 @@ TIMED = {
     "prefill_tokens_per_second": "tokens_per_second",
 }
 KINDS = {"timing": "decode", "batch": "batch", "prefill": "prefill"}
-FACTS = {"python": "python", "torch": "torch", "transformers": "transformers", "numpy": "numpy"}
 
 
 def steps(run: Run, figure: Figure) -> pl.DataFrame:
@@ -59,14 +58,9 @@ def listed(run: Run, kind: str, column: str) -> list[int]:
     return rows[column].unique().sort().to_list()
 
 
-def fact(run: Run, *words: str) -> str:
-    """The machine's facts are the same for all models; the first whose name holds one of the words."""
-    rows = run.rows("machine", run.models[0])
-    for word in words:
-        found = rows.filter(pl.col("fact").str.to_lowercase().str.contains(word, literal=True))
-        if found.height:
-            return found["value"][0]
-    raise NotRun(f"machine has no fact about {words[0]}")
+def fact(run: Run, name: str) -> str:
+    """Of the machine, which is the same for all models."""
+    return run.row("machine", run.models[0], fact=name)["value"]
 
 
 FIGURES = {
@@ -86,8 +80,8 @@ FIGURES = {
     r"batch_sizes": lambda run, f: listed(run, "batch", "batch"),
     r"prefill_contexts": lambda run, f: listed(run, "prefill", "context"),
     r"batch_table_context": lambda run, f: alike(listed(run, "batch", "context")),
-    r"(python|torch|transformers|numpy)_version": lambda run, f, name: fact(run, FACTS[name]),
-    r"device": lambda run, f: fact(run, "processor", "cpu"),
-    r"torch_threads": lambda run, f: fact(run, "thread"),
+    r"(python|torch|transformers|numpy)_version": lambda run, f, name: fact(run, name),
+    r"device": lambda run, f: fact(run, "processor"),
+    r"torch_threads": lambda run, f: fact(run, "threads"),
     r"machine_price_per_hour": lambda run, f: alike(run.rows("cost", run.models[0])["price_per_hour"]),
 }

@@ -53,7 +53,7 @@ def exception(run: Run, figure: Figure) -> int:
     return lost[0] if len(lost) == 1 else lost
 
 
-SET = "(all_mamba2|all_attention|mamba2_from_layer_\\d+)"
+SET = r"all_mamba2|mamba2_from_layer_\d+"
 FIGURES = {
     r"single_attention_switches_tried": lambda run, f: single(run, f).height,
     r"count_target_top1_single_attention_off": lambda run, f: (single(run, f)["target_rank"] == 0).sum(),
@@ -72,7 +72,7 @@ FIGURES = {
     ].min(),
     r"exception_layer_single_attention_off": exception,
     r"top1_token_first_mamba2_layer_off": first_mamba2,
-    rf"target_probability_{SET}_off": lambda run, f, name: of_set(run, f, name, "target_probability"),
-    rf"top1_token_{SET}_off": lambda run, f, name: of_set(run, f, name, "top1_token"),
-    rf"zeroed_calls_{SET}_off": lambda run, f, name: of_set(run, f, name, "applied_edits"),
+    rf"target_probability_({SET})_off": lambda run, f, name: of_set(run, f, name, "target_probability"),
+    rf"top1_token_({SET})_off": lambda run, f, name: of_set(run, f, name, "top1_token"),
+    rf"zeroed_calls_({SET}|all_attention)_off": lambda run, f, name: of_set(run, f, name, "applied_edits"),
 }
