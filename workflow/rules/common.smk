@@ -34,6 +34,9 @@ RESULTS = f"results/{CONFIG.run}"
 LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
 
+# Made from the tables of all models, in one file.
+SPANNING = ["reproduction"]
+
 # Stages that only read the weights, those that wait for the gate, and those made from another table.
 UNGATED = ["weights", "cells", "census", "tokens", "parity", "parity_layers"]
 GATED = [
@@ -52,8 +55,6 @@ GATED = [
     "sink",
 ]
 DERIVED = ["name_swaps_summary"]
-# Made from the tables of all models, in one file.
-SPANNING = ["reproduction"]
 
 # A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
 # a workflow is parsed often, and importing altair takes longer than everything else here.
@@ -95,11 +96,6 @@ def job(stage):
     return lambda wildcards: stage_job(stage, wildcards.model)
 
 
-def spanning_job(stage):
-    """`stage_job` of a stage that spans models."""
-    return stage_job(stage, None)
-
-
 def chart_job(wildcards):
     """What the chart script is given; the caption is for snakemake's own report."""
     drawn_by = f"tokentrail.charts.{wildcards.chart}"
@@ -111,6 +107,11 @@ def chart_job(wildcards):
         "code": code_hash(ROOT / "scripts" / "chart.py", also=[drawn_by]),
         "caption": inspect.cleandoc(caption),
     }
+
+
+def spanning_job(stage):
+    """`stage_job` of a stage that spans models."""
+    return stage_job(stage, None)
 
 
 def report_job(wildcards):

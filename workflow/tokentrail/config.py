@@ -371,6 +371,13 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return common | {"sets": {k: v.model_dump() for k, v in swaps.sets.items()}, "batch": swaps.batch}
         case "name_swaps_summary":
             return {"model": model, "bootstrap": config.stages.name_swaps.bootstrap.model_dump()}
+        case "reproduction":
+            quantization = getattr(config.stages, "quantization", None)
+            return {
+                "ledgers": list(config.ledgers),
+                "targets": {name: prompt.target for name, prompt in config.prompts.items()},
+                "schemes": {k: v.model_dump() for k, v in quantization.schemes.items()} if quantization else {},
+            }
         case "ablations":
             return common | ablation_settings(config)
         case "filler_sweep" | "long_range":
@@ -386,13 +393,6 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return common | {"prompts": prompts, "replacement": config.stages.sink.replacement}
         case "tokens" | "parity_layers" | "distribution" | "lens" | "residual" | "attribution" | "mixing" | "attention":
             return common | {"prompts": prompts_for(config, stage)}
-        case "reproduction":
-            quantization = getattr(config.stages, "quantization", None)
-            return {
-                "ledgers": list(config.ledgers),
-                "targets": {name: prompt.target for name, prompt in config.prompts.items()},
-                "schemes": {k: v.model_dump() for k, v in quantization.schemes.items()} if quantization else {},
-            }
         case "charts":
             models = {k: {"label": m.label, "weights_note": m.weights_note} for k, m in config.models.items()}
             return {"models": models}
