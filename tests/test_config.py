@@ -84,6 +84,48 @@ def test_mistakes_in_the_interventions_are_named(stages, words):
     assert words in one_sentence(caught.value)
 
 
+LEVELS = {"none": "", "some": "Some text. "}
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ({"merges": {"words": ["France", ""]}}, 'stages.merges.words.1 is ""'),
+        ({"merges": {"words": ["a" * 201]}}, "at most 200 characters"),
+        ({"merges": {"words": ["a\ud800b"]}}, 'stages.merges.words.0 is "a\\ud800b"'),
+        ({"geometry": {"pairs": [["a"]]}}, "stages.geometry.pairs.0"),
+        ({"geometry": {"analogies": {"x": {"plus": []}}}}, "stages.geometry.analogies.x.plus"),
+        ({"geometry": {"analogies": {"x": {"plus": [" a"], "minus": [" a"]}}}}, "' a' is both added and subtracted"),
+        ({"geometry": {"random": 1}}, "stages.geometry.random is 1"),
+        ({"positions": {"pairs": [[3, 5]]}}, "the pair [3, 5] has its key after its query"),
+        ({"positions": {"prompts": ["nobody"]}}, "stages.positions.prompts names 'nobody'"),
+        ({"mlp": {"prompts": ["nobody"]}}, "stages.mlp.prompts names 'nobody'"),
+        ({"distribution": {"decoding": {"temperatures": [0]}}}, "stages.distribution.decoding.temperatures.0 is 0"),
+        ({"distribution": {"decoding": {"top_p": [1.5]}}}, "stages.distribution.decoding.top_p.0 is 1.5"),
+        (
+            {"distribution": {"experiments": {"e": {"template": "a", "target": " b", "factors": {"f": LEVELS}}}}},
+            "the template must hold {f} exactly once",
+        ),
+        (
+            {"distribution": {"experiments": {"e": {"template": "{f}", "target": " b", "factors": {"f": {"a": "x"}}}}}},
+            "the factor 'f' has fewer than two levels",
+        ),
+        ({"arithmetic": {"payloads": {"p": {"parameters": 1, "bits": 0, "group": 64}}}}, "payloads.p.bits is 0"),
+        ({"arithmetic": {"rows": [0]}}, "stages.arithmetic.rows.0 is 0"),
+    ],
+)
+def test_mistakes_in_what_is_taken_apart_are_named(stages, words):
+    with pytest.raises(ConfigError) as caught:
+        config.parse(changed(lambda c: c["stages"].update(stages)))
+    assert words in one_sentence(caught.value)
+
+
+def test_braces_of_a_template_must_be_those_of_factors():
+    experiment = {"template": "{f} {other}", "target": " b", "factors": {"f": LEVELS}}
+    with pytest.raises(ConfigError, match=r"holds \{other\}, which is no factor"):
+        config.parse(changed(lambda c: c["stages"].update(distribution={"experiments": {"e": experiment}})))
+
+
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
     for stage in [*tables.TABLES, "parity_gate", "charts", "report"]:

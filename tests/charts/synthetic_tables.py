@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import polars as pl
+import synthetic_anatomy
 from tokentrail.tables import TABLES
 
 HOSTILE = (
@@ -45,6 +46,13 @@ def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, A
             name: {"text": f"Text of {name} {HOSTILE[index]}\nsecond line", "target": " Alice"}
             for index, name in enumerate(prompts)
         },
+        "experiments": {
+            "capital": {
+                "template": f"{{example}}{{wording}} {HOSTILE[1]}",
+                "target": " Alice",
+                "factors": {"example": {"none": "", "one": HOSTILE[0]}, "wording": {"short": "a", "long": "b"}},
+            }
+        },
     }
 
 
@@ -52,7 +60,9 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
     """All tables, for the first `models` models; each is checked against its schema."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for index, model in enumerate(list(DEPTHS)[:models]):
-        made_of_model = of_model(index, DEPTHS[model], prompts) | of_parts(model, prompts)
+        depth, attention = DEPTHS[model], ATTENTION_LAYERS[model]
+        made_of_model = of_model(index, depth, prompts) | of_parts(model, prompts)
+        made_of_model |= synthetic_anatomy.of_anatomy(model, prompts, depth, attention, HOSTILE)
         for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
     return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
@@ -116,11 +126,7 @@ def of_model(index: int, depth: int, prompts: tuple[str, ...]) -> dict[str, list
             for number, prompt in by_prompt
             for rank, token in enumerate([" Alice", *HOSTILE])
         ],
-        "distribution": [
-            {"prompt": prompt, "entropy_bits": 1.5, "effective_choices": 2.0**1.5, "top5_mass": 0.9}
-            | {"tokens_for_90_percent": 5, "vocabulary": 100}
-            for _, prompt in by_prompt
-        ],
+        "distribution": synthetic_anatomy.distribution(prompts, HOSTILE),
         "name_swaps": [
             {"set": name, "template": f"t{template}", "name": f"Name{number} {HOSTILE[number % 3]}", "pieces": 1}
             | {"target_token": f" Name{number}", "probability": number / (names + 1), "rank": 0 if number > 1 else 7}
@@ -212,7 +218,8 @@ def of_parts(model: str, prompts: tuple[str, ...]) -> dict[str, list[dict[str, A
         ],
         "sink": [
             {"prompt": name, "intervention": intervention, "layer": layer, "weight_on_first": 0.1 + 0.1 * layer}
-            | {"kl": kl, "target_probability": 0.5}
+            | {"kl": kl, "target_probability": 0.5, "last_weight_on_first": 0.2 + 0.1 * layer, "target_rank": 0}
+            | {"top1_token": HOSTILE[0] if kl > 1 else " Alice", "top1_probability": 0.5}
             for name in prompts
             for intervention, kl in SINK_KL.items()
             for layer in sorted(attention)

@@ -57,3 +57,28 @@ def test_other_numbers():
     assert text.millions(134515008) == "134.5 M"
     assert text.millions(576) == "576"
     assert text.shorten("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [(7, "7 FLOP"), (1_500, "1.50 kFLOP"), (2_400_000_000, "2.40 GFLOP"), (281_513_263_104, "282 GFLOP")],
+)
+def test_operations(n, said):
+    assert text.operations(n) == said
+
+
+@pytest.mark.parametrize(
+    ("n", "said"), [(512, "512 bytes"), (1536, "1.50 KiB"), (72 * 2**20, "72.0 MiB"), (500 * 2**20, "500 MiB")]
+)
+def test_sizes_in_bytes(n, said):
+    assert text.binary_bytes(n) == said
+
+
+def test_symbols_of_bytes_are_read_back():
+    assert text.of_symbols("ĠFrance") == "·France"
+    assert text.of_symbols("ìķĪ") == "안" and text.of_symbols("ì") == "<0xEC>"
+    assert text.of_symbols("안") == "안", "a character that is no symbol stands for itself"
+
+
+def test_numbers_below_zero_have_a_minus():
+    assert text.size(-11.43) == "−11.4"

@@ -25,4 +25,6 @@ def loaded(request, tmp_path_factory) -> Loaded:
 
 @pytest.fixture
 def settings() -> dict:
-    return {"model": "tiny", "bos": "tokenizer", "device": "cpu", "prompts": PROMPTS, "top_k": 5, "tolerance": 1e-3}
+    same = {"model": "tiny", "bos": "tokenizer", "device": "cpu", "prompts": PROMPTS, "top_k": 5, "tolerance": 1e-3}
+    decoding = {"temperatures": [2.0], "top_k": [5], "top_p": [0.9]}
+    return same | {"decoding": decoding, "continue_for": 2, "experiments": {}}

@@ -12,7 +12,17 @@ from tokentrail.errors import PromptError, TokentrailError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward, last
 from tokentrail.forward.taps import Record
-from tokentrail.measure import ablations, attribution, filler_sweep, long_range, mixing, next_token, patching, sink
+from tokentrail.measure import (
+    ablations,
+    attention,
+    attribution,
+    filler_sweep,
+    long_range,
+    mixing,
+    next_token,
+    patching,
+    sink,
+)
 
 SWAPPED = {"text": "In the morning, Carol gave Bob a book. Later, Bob gave the book back to", "target": " Carol"}
 FILLER = {
@@ -259,3 +269,23 @@ def test_the_sink_is_measured_before_it_is_edited(loaded, stage_settings):
     )
     assert set(frame["intervention"]) == {"none", "mask", "drop_value", "renormalise", "replace_token"}
     assert (frame.filter(pl.col("intervention") != "none")["kl"] > 0).all()
+
+
+def test_the_last_querys_weight_on_position_0_is_that_of_the_attention_table(loaded, stage_settings):
+    rows = attention.measure(loaded, stage_settings["attention"])
+    by_layer = rows.group_by("prompt", "layer").agg(pl.col("weight_on_first").mean()).sort("prompt", "layer")
+    clean = sink.measure(loaded, stage_settings["sink"]).filter(intervention="none").sort("prompt", "layer")
+    common = clean.filter(pl.col("prompt").is_in(by_layer["prompt"].to_list()))
+    assert common["last_weight_on_first"].to_list() == pytest.approx(by_layer["weight_on_first"].to_list(), abs=1e-6)
+
+
+def test_what_an_intervention_on_position_0_answers(loaded, stage_settings):
+    frame = sink.measure(loaded, stage_settings["sink"])
+    for row in frame.filter(intervention="none").to_dicts():
+        prompt = stage_settings["sink"]["prompts"][row["prompt"]]
+        ids = torch.tensor([loaded.tokenizer.encode(prompt["text"])])
+        with torch.inference_mode():
+            p = forward(loaded.model, ids, read=last(ids))[0, 0].double().softmax(0)
+        assert row["top1_probability"] == pytest.approx(p.max().item(), abs=1e-5)
+        assert row["top1_token"] == loaded.tokenizer.token(int(p.argmax()))
+    assert frame.group_by("prompt", "intervention").agg(pl.col("top1_token").n_unique())["top1_token"].max() == 1

@@ -13,7 +13,7 @@ from tokentrail.errors import PromptError
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity, residual
 
-STAGES = ["tokens", "next_token", "distribution", "lens", "residual", "parity", "parity_layers"]
+STAGES = ["tokens", "next_token", "distribution", "lens", "residual", "parity", "parity_layers", "block", "mlp"]
 SWAPS = {
     "people": {"templates": {"gave": "When {name} came, Bob gave the book to"}, "names": ["Carol", "Tom", "Mirabel"]},
     "capital": {"templates": {"met": "{name} met Tom and", "of": "The book of {name} is"}, "names": ["Alice", "Zoé"]},

@@ -7,8 +7,9 @@ import tiny_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers
+from tokentrail.bytelevel import legible
 from tokentrail.errors import ConfigError, PromptError, WeightsError
-from tokentrail.weights.tokenizer import Tokenizer, legible, open_tokenizer
+from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer
 
 PLAIN = tiny_tokenizer.train()
 

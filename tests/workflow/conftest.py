@@ -46,6 +46,12 @@ CONFIG: dict[str, Any] = {
         "mixing": {"prompts": ["king"]},
         "attention": {"prompts": ["king"]},
         "sink": {"prompts": ["king"]},
+        "block": {"prompts": ["king"]},
+        "mlp": {"prompts": ["king"]},
+        "positions": {"prompts": ["king"]},
+        "distribution": {"continue_for": 2},
+        "merges": {"words": ["kingdom"]},
+        "geometry": {"words": [" king"], "random": 20},
         # The tiny tokenizer makes seven tokens of king and of capital, and four of short.
         "ablations": {"prompts": ["king"], "resample_from": {"king": "capital"}},
         "patching": {"pairs": [{"prompt": "king", "source": "capital"}]},

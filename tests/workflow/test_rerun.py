@@ -10,12 +10,13 @@ pytestmark = pytest.mark.slow
 
 MODELS = ("alpha", "beta")
 ROOT = Path(__file__).resolve().parents[2]
-ON_KING = {"lens", "attribution", "mixing", "attention", "sink"}
+ON_KING = {"lens", "attribution", "mixing", "attention", "sink", "block", "mlp", "positions"}
 ON_CAPITAL_TOO = {"next_token", "distribution", "residual", "ablations", "patching"}
 FROM_FILLERS = {"filler_sweep", "long_range"}
-FROM_PROMPTS = {"tokens", "parity", "parity_layers"} | ON_CAPITAL_TOO | ON_KING
-GATED = ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps"}
-ALL = FROM_PROMPTS | FROM_FILLERS | {"weights", "cells", "census", "name_swaps", "name_swaps_summary"}
+FROM_PROMPTS = {"tokens", "merges", "parity", "parity_layers"} | ON_CAPITAL_TOO | ON_KING
+GATED = (ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | {"name_swaps"}) - {"positions"}
+WITHOUT_CELLS = {"weights", "cells", "census", "merges", "geometry", "positions"}
+ALL = FROM_PROMPTS | FROM_FILLERS | WITHOUT_CELLS | {"arithmetic", "name_swaps", "name_swaps_summary"}
 
 
 def jobs_for(tables: set[str], models=MODELS) -> set[str]:
@@ -56,6 +57,11 @@ def test_one_name(done):
 def test_text_of_one_prompt(done):
     done.configure(lambda c: c["prompts"]["capital"].update(text="The city of the king is the"))
     assert done.plan() == jobs_for(FROM_PROMPTS - ON_KING), "the others run on another prompt, or on none"
+
+
+def test_one_word(done):
+    done.configure(lambda c: c["stages"]["merges"]["words"].append("queen"))
+    assert done.plan() == jobs_for({"merges"})
 
 
 def test_a_prompt_and_a_name_at_once(done):
@@ -116,7 +122,7 @@ def test_sites_of_patching(done):
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])
 def test_one_cell(done, cell):
     done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\n# edited\n")
-    assert done.plan() == jobs_for(ALL - {"weights", "cells", "census"})
+    assert done.plan() == jobs_for(ALL - WITHOUT_CELLS)
 
 
 def test_one_measure(done):

@@ -38,7 +38,18 @@ MODELS = list(CONFIG.models)
 SPANNING = ["reproduction"]
 
 # Stages that only read the weights, those that wait for the gate, and those made from another table.
-UNGATED = ["weights", "cells", "census", "tokens", "parity", "parity_layers"]
+UNGATED = [
+    "weights",
+    "cells",
+    "census",
+    "tokens",
+    "parity",
+    "parity_layers",
+    "merges",
+    "geometry",
+    "positions",
+    "arithmetic",
+]
 GATED = [
     "next_token",
     "distribution",
@@ -53,6 +64,8 @@ GATED = [
     "filler_sweep",
     "long_range",
     "sink",
+    "block",
+    "mlp",
 ]
 DERIVED = ["name_swaps_summary"]
 

@@ -7,6 +7,7 @@ A stage never sees the whole configuration: `settings` gives it exactly the entr
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,8 @@ from tokentrail.errors import ConfigError
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
+BRACED = re.compile(r"\{([^{}]*)\}")
+"""A factor's place in a template."""
 
 
 class Section(BaseModel):
@@ -214,6 +217,149 @@ class SinkStage(PromptsStage):
     """Text whose first token replaces the first token."""
 
 
+class Experiment(Section):
+    """Prompts that differ in several factors at once, in every combination of their levels."""
+
+    template: Text
+    """Text of the prompt, with `{factor}` where the level of each factor goes."""
+    target: Text
+    """Expected next word, with its leading space, for every combination."""
+    factors: dict[Name, dict[Name, str]] = Field(min_length=1)
+    """Factors by name, each with two or more levels by name; a level is the text put in, and may be empty."""
+
+    @model_validator(mode="after")
+    def check(self):
+        for factor, levels in self.factors.items():
+            if self.template.count(f"{{{factor}}}") != 1:
+                raise ValueError(f"the template must hold {{{factor}}} exactly once")
+            if len(levels) < 2:
+                raise ValueError(f"the factor {factor!r} has fewer than two levels; add one or drop the factor")
+        for braced in BRACED.findall(self.template):
+            if braced not in self.factors:
+                raise ValueError(f"the template holds {{{braced}}}, which is no factor; add it or take it out")
+        return self
+
+
+class Decoding(Section):
+    """Rules that a decoder applies to the logits that are there; each is shown alone."""
+
+    temperatures: list[Annotated[float, Field(gt=0)]] = [0.5, 2.0]
+    """Temperatures that the logits are divided by."""
+    top_k: list[Annotated[int, Field(ge=1)]] = [5]
+    """Numbers of most likely tokens that are kept."""
+    top_p: list[Annotated[float, Field(gt=0, le=1)]] = [0.9]
+    """Probabilities that the most likely tokens that are kept must reach together."""
+
+
+class DistributionStage(PromptsStage):
+    """The whole distribution, what decoding may make of it, and what narrows it."""
+
+    continue_for: int = Field(default=8, ge=0)
+    """Tokens that greedy decoding appends to each prompt."""
+    decoding: Decoding = Decoding()
+    """What decoding may do without running the model again."""
+    experiments: dict[Name, Experiment] = {}
+    """Factorial experiments by name."""
+
+
+class MergesStage(Section):
+    """Byte-level BPE, replayed."""
+
+    words: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = []
+    """Words and numbers to replay, beside the prompts; a leading space is part of a word."""
+
+
+class Analogy(Section):
+    """A sum of rows of the token table."""
+
+    plus: list[Text] = Field(min_length=1)
+    """Words whose rows are added."""
+    minus: list[Text] = []
+    """Words whose rows are subtracted."""
+
+    @model_validator(mode="after")
+    def check(self):
+        if both := sorted(set(self.plus) & set(self.minus)):
+            raise ValueError(f"{both[0]!r} is both added and subtracted; take it out of one of the two")
+        return self
+
+
+class GeometryStage(Section):
+    """Lengths and directions of the rows of the token table."""
+
+    words: list[Text] = []
+    """Words whose neighbours are asked for, each with its leading space."""
+    pairs: list[Annotated[list[Text], Field(min_length=2, max_length=2)]] = []
+    """Pairs of words whose cosine is asked for."""
+    analogies: dict[Name, Analogy] = {}
+    """Analogies by name."""
+    neighbours: int = Field(default=5, ge=1)
+    """Nearest rows to list."""
+    random: int = Field(default=1000, ge=2)
+    """Tokens of the random baseline."""
+    seed: int = 0
+    """Seed of the random baseline."""
+
+
+class PositionsStage(PromptsStage):
+    """How position enters."""
+
+    pairs: list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]] = [
+        [17, 5],
+        [112, 100],
+        [17, 16],
+    ]
+    """Positions of a query and of a key that is not after it, whose score is taken."""
+    seed: int = 0
+    """Seed of the random query and key."""
+
+    @model_validator(mode="after")
+    def check(self):
+        for query, key in self.pairs:
+            if key > query:
+                raise ValueError(f"the pair [{query}, {key}] has its key after its query; give the later one first")
+        return self
+
+
+class HypotheticalCache(Section):
+    """Shapes of a model whose key/value cache is to be worked out."""
+
+    layers: int = Field(ge=1)
+    """Attention layers."""
+    kv_heads: int = Field(ge=1)
+    """Key/value heads of a layer."""
+    head_dim: int = Field(ge=1)
+    """Channels of a head."""
+    bytes_per_number: int = Field(default=2, ge=1)
+    """Bytes of a stored number."""
+    tokens: list[Annotated[int, Field(ge=1)]] = [1]
+    """Numbers of tokens to hold."""
+
+
+class HypotheticalPayload(Section):
+    """Weights of one number format, with a float16 scale for each group."""
+
+    parameters: int = Field(ge=1)
+    """Parameters, all of them quantized."""
+    bits: int = Field(ge=1, le=32)
+    """Bits of a code."""
+    group: int = Field(ge=1)
+    """Weights that share a scale."""
+
+
+class ArithmeticStage(Section):
+    """Sizes and work that follow from shapes alone."""
+
+    rows: list[Annotated[int, Field(ge=1)]] = [1, 8]
+    """Batch sizes."""
+    tokens: list[Annotated[int, Field(ge=1)]] = [8, 128, 1000]
+    """Lengths of the input."""
+    caches: dict[Name, HypotheticalCache] = {}
+    """Hypothetical key/value caches by name."""
+    payloads: dict[Name, HypotheticalPayload] = {}
+    """Hypothetical payloads by name."""
+
+
 class Stages(Section):
     """Settings of the stages."""
 
@@ -241,9 +387,35 @@ class Stages(Section):
     """Every attention head's last row."""
     sink: SinkStage = SinkStage()
     """What position 0 is needed for."""
+    distribution: DistributionStage = DistributionStage()
+    """The whole distribution."""
+    merges: MergesStage = MergesStage()
+    """Byte-level BPE, replayed."""
+    geometry: GeometryStage = GeometryStage()
+    """The token table as vectors."""
+    positions: PositionsStage = PositionsStage()
+    """How position enters."""
+    block: PromptsStage = PromptsStage()
+    """One layer, step by step."""
+    mlp: PromptsStage = PromptsStage()
+    """Inside the FFN."""
+    arithmetic: ArithmeticStage = ArithmeticStage()
+    """Sizes and work."""
 
 
-ON_SOME_PROMPTS = ("lens", "residual", "ablations", "attribution", "mixing", "attention", "sink")
+ON_SOME_PROMPTS = (
+    "lens",
+    "residual",
+    "ablations",
+    "attribution",
+    "mixing",
+    "attention",
+    "sink",
+    "distribution",
+    "positions",
+    "block",
+    "mlp",
+)
 
 
 class Config(Section):
@@ -391,7 +563,17 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
         case "sink":
             prompts = prompts_for(config, stage)
             return common | {"prompts": prompts, "replacement": config.stages.sink.replacement}
-        case "tokens" | "parity_layers" | "distribution" | "lens" | "residual" | "attribution" | "mixing" | "attention":
+        case "distribution" | "positions":
+            return common | getattr(config.stages, stage).model_dump() | {"prompts": prompts_for(config, stage)}
+        case "merges":
+            return common | {"prompts": prompts_for(config, stage), "words": config.stages.merges.words}
+        case "geometry":
+            return common | config.stages.geometry.model_dump()
+        case "arithmetic":
+            return {"model": model} | config.stages.arithmetic.model_dump()
+        case (
+            "tokens" | "parity_layers" | "lens" | "residual" | "attribution" | "mixing" | "attention" | "block" | "mlp"
+        ):
             return common | {"prompts": prompts_for(config, stage)}
         case "charts":
             models = {k: {"label": m.label, "weights_note": m.weights_note} for k, m in config.models.items()}
@@ -401,6 +583,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
                 "title": config.title,
                 "run": config.run,
                 "prompts": prompts_for(config, stage),
+                "experiments": {k: v.model_dump() for k, v in config.stages.distribution.experiments.items()},
             }
     raise ConfigError(f"there is no stage called {stage!r}")
 

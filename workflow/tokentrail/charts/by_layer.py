@@ -58,18 +58,11 @@ def lines(
 ) -> alt.Chart:
     """One panel; `everything` is the frame of all panels, which share their axes."""
     prompts = everything["prompt"].n_unique()
-    one_depth = everything["layers"].n_unique() == 1
-    last = everything["layers"].max() - 1 if one_depth else 1
-    x_axis = alt.Axis(
-        title="layer" if one_depth else "share of the layers passed",
-        tickCount=5,
-        **({"tickMinStep": 1, "format": "d"} if one_depth else {}),
-    )
     return (
         alt.Chart(rows, width=theme.panel_width(3, room=14), height=height, title=theme.heading(heading))
         .mark_line(strokeWidth=1.5, opacity=0.9 if prompts == 1 else max(0.4, 0.9 - 0.08 * prompts))
         .encode(
-            x=alt.X("at:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=x_axis),
+            x=layer_axis(everything),
             y=y,
             detail="prompt:N",
             color=alt.Color("model:N", scale=theme.scale(settings, "colour"), legend=None),
@@ -77,3 +70,15 @@ def lines(
             tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip(f"{value}:Q", format=".3g")],
         )
     )
+
+
+def layer_axis(frame: pl.DataFrame) -> alt.X:
+    """The x axis of a frame `with_depth`: the layer, or the share of the layers passed."""
+    one_depth = frame["layers"].n_unique() == 1
+    last = frame["layers"].max() - 1 if one_depth else 1
+    axis = alt.Axis(
+        title="layer" if one_depth else "share of the layers passed",
+        tickCount=5,
+        **({"tickMinStep": 1, "format": "d"} if one_depth else {}),
+    )
+    return alt.X("at:Q", scale=alt.Scale(domain=[0, last], nice=False), axis=axis)

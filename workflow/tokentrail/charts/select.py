@@ -41,6 +41,19 @@ def first_leading(lens: pl.DataFrame) -> pl.DataFrame:
     return leading.unique(["model", "prompt"], keep="first", maintain_order=True)
 
 
+def best_and_last(depth: pl.DataFrame) -> pl.DataFrame:
+    """For each model and prompt, the best rank before the last layer, the first layer that has it, and the last rank.
+
+    `depth` is the lens `full_depth`; a model of one layer has nothing before the last.
+    """
+    before = depth.filter(pl.col("layer") < pl.col("layers") - 1).sort("target_rank", "layer", maintain_order=True)
+    best = before.unique(["model", "prompt"], keep="first", maintain_order=True)
+    last = depth.filter(pl.col("layer") == pl.col("layers") - 1)
+    return last.select("model", "prompt", last="target_rank").join(
+        best.select("model", "prompt", best="target_rank", after="layer"), on=["model", "prompt"], maintain_order="left"
+    )
+
+
 def last_position(residual: pl.DataFrame) -> pl.DataFrame:
     """The rows of each prompt's last token."""
     return residual.filter(pl.col("position") == pl.col("position").max().over("model", "prompt"))
@@ -87,3 +100,29 @@ def looking(rows: pl.DataFrame, targets: list[int]) -> pl.DataFrame:
         .collect()
     )
     return sizes.unique("mixer", keep="first", maintain_order=True)
+
+
+def replayed_word(merges: pl.DataFrame, most_steps: int) -> str | None:
+    """The word to show step by step: of one piece for every model, with the most merges that can still be drawn."""
+    words = merges.filter(pl.col("kind") == "word").group_by("prompt", maintain_order=True)
+    sizes = words.agg(pl.col("step").max(), pl.col("piece").max()).filter(pl.col("piece") == 0)
+    few = sizes.filter(pl.col("step") <= most_steps).sort("step", descending=True, maintain_order=True)
+    chosen = few if few.height else sizes.sort("step", maintain_order=True)
+    return chosen["prompt"][0] if chosen.height else None
+
+
+def as_computed(distribution: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the configured prompts' own last positions, without a decoding rule."""
+    plain = (pl.col("decoding") == "none") & (pl.col("step") == 0) & (pl.col("experiment") == "")
+    return distribution.filter(plain)
+
+
+def with_factors(experiment: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one experiment, with a column `factor <name>` for each of its factors that holds the level."""
+    first = experiment["levels"][0] if experiment.height else ""
+    factors = [part.partition(": ")[0] for part in first.split(", ")] if first else []
+    levels = pl.col("levels").str.split(", ")
+    return experiment.with_columns(
+        levels.list.get(place).str.strip_prefix(f"{factor}: ").alias(f"factor {factor}")
+        for place, factor in enumerate(factors)
+    )

@@ -12,11 +12,11 @@ from tokentrail.charts import text, theme
 TABLES = ("sink",)
 CAPTION = """
 At the left, the weight that attention puts on the first token, mean over heads and over the tokens after it, layer by
-layer; each line is one prompt. At the right, how far the prediction moves when the first token is taken away in four
-ways: no later token sees it (mask); it keeps its weights and hands over nothing (drop value); it hands over its value
-and all other weights grow as if it were masked (renormalise); another token stands in its place (replace token). Small
-marks are prompts, the large mark with the number is their mean. Masking is dropping the value and renormalising at
-once. A KL below a millionth is drawn there.
+layer; each thin line is one prompt, the thick one their mean. At the right, how far the prediction moves when the
+first token is taken away in four ways: no later token sees it (mask); it keeps its weights and hands over nothing
+(drop value); it hands over its value and all other weights grow as if it were masked (renormalise); another token
+stands in its place (replace token). Small marks are prompts, the large mark with the number is their mean. Masking is
+dropping the value and renormalising at once. A KL below a millionth is drawn there.
 
 It does not show that a large weight matters: the weight is what attention has left over as much as what it needs. The
 KL counts every change of the distribution; the first token may stay the same with a large one. All layers are changed
@@ -62,14 +62,19 @@ def weights_panel(rows: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChar
         ),
         color=alt.Color("model:N", scale=theme.scale(settings, "colour"), legend=None),
     )
-    lines = base.mark_line(strokeWidth=1.6, opacity=0.9 if prompts == 1 else max(0.4, 0.9 - 0.08 * prompts)).encode(
-        detail="prompt:N", strokeDash=alt.StrokeDash("model:N", scale=theme.scale(settings, "dash"), legend=None)
+    dash = alt.StrokeDash("model:N", scale=theme.scale(settings, "dash"), legend=None)
+    lines = base.mark_line(strokeWidth=1.2, opacity=0.9 if prompts == 1 else max(0.3, 0.7 - 0.08 * prompts)).encode(
+        detail="prompt:N", strokeDash=dash
     )
-    marks = base.mark_point(size=14, filled=True, opacity=0.8).encode(
+    mean = base.mark_line(strokeWidth=2.6).encode(
+        y=alt.Y("mean(weight):Q", scale=alt.Scale(domain=[0, 1])), strokeDash=dash
+    )
+    marks = base.mark_point(size=14, filled=True, opacity=0.5).encode(
         shape=alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None),
         tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip("weight:Q", format=".3g")],
     )
-    return (lines + marks).properties(title=theme.heading("Weight on the first token"))
+    drawn = (lines, marks, mean) if prompts > 1 else (lines, marks)
+    return alt.layer(*drawn).properties(title=theme.heading("Weight on the first token"))
 
 
 def kl_panel(rows: pl.DataFrame, models: list[str], settings: dict[str, Any]) -> alt.LayerChart:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from tokentrail.bytelevel import bytes_of, legible
+
 SPACE, NEWLINE, TAB = "·", "↵", "⇥"
 STAND_INS = {" ": SPACE, "\n": NEWLINE, "\t": TAB}
 INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
@@ -36,6 +38,12 @@ def printable_character(c: str) -> str:
 
 def named(c: str) -> str:
     return f"<U+{ord(c):04X}>"
+
+
+def of_symbols(symbols: str) -> str:
+    """Byte-level BPE's visible symbols as the text that they stand for, made visible."""
+    raw = bytes_of(symbols)
+    return visible(symbols if raw is None else legible(raw))
 
 
 def shorten(text: str, width: int) -> str:
@@ -72,6 +80,8 @@ def size(x: float) -> str:
     """Three significant digits without an exponent, for lengths and other quantities near one."""
     if x == 0:
         return "0"
+    if x < 0:
+        return f"−{size(-x)}"
     if abs(x) >= 1000:
         return f"{x:,.0f}"
     return f"{x:#.3g}".rstrip(".")
@@ -92,3 +102,19 @@ def millions(n: int) -> str:
         if n >= factor:
             return f"{n / factor:.1f} {unit}"
     return str(n)
+
+
+def operations(n: int) -> str:
+    """A count of operations: `93.2 GFLOP`."""
+    for factor, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if n >= factor:
+            return f"{n / factor:#.3g} {unit}FLOP".replace(". ", " ")
+    return f"{n} FLOP"
+
+
+def binary_bytes(n: int) -> str:
+    """A size: `72.0 MiB`."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if n >= 2**power:
+            return f"{n / 2**power:#.3g} {unit}".replace(". ", " ")
+    return f"{n} bytes"

@@ -126,6 +126,22 @@ def key(settings: dict[str, Any], models: list[str]) -> alt.LayerChart:
     return line + mark + base.mark_text(align="left").encode(x=alt.X("text:Q", scale=place, axis=None), text="label:N")
 
 
+def keyed(body: alt.TopLevelMixin, settings: dict[str, Any], models: list[str]) -> alt.TopLevelMixin:
+    """The body, below the key of the models if there are several."""
+    return alt.vconcat(key(settings, models), body, spacing=8) if len(models) > 1 else body
+
+
+def without(body: alt.TopLevelMixin, said: str, settings: dict[str, Any], models: list[str]) -> alt.TopLevelMixin:
+    """The body, and below it the configured models that are not among `models`, with the reason."""
+    left_out = [look.label for name, look in looks(settings).items() if name not in models]
+    if not left_out:
+        return body
+    lines = textwrap.wrap(f"{said}: {', '.join(left_out)}", 110)
+    frame = pl.DataFrame({"row": range(len(lines)), "line": lines})
+    note = alt.Chart(frame, width=WIDTH, height=alt.Step(16)).mark_text(align="left", color=MUTED)
+    return alt.vconcat(body, note.encode(x=alt.value(0), y=alt.Y("row:O", axis=None), text="line:N"), spacing=14)
+
+
 def decades(low: float, high: float) -> list[float]:
     """Tick values of a logarithmic axis: the powers of ten, and what lies between them if those are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

@@ -27,11 +27,11 @@ class Watch(Tap):
 
     def __init__(self, layers: tuple[int, ...], inner: Tap):
         self.layers, self.inner = layers, inner
-        self.weight: dict[int, float] = {}
+        self.weight: dict[int, tuple[float, float]] = {}  # mean over queries, and of the last query alone
 
     def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
         if site == "pattern" and layer in self.layers:  # (1, heads, queries, keys); the first query sees nothing else
-            self.weight[layer] = tensor[0, :, 1:, 0].mean().item()
+            self.weight[layer] = tensor[0, :, 1:, 0].mean().item(), tensor[0, :, -1, 0].mean().item()
         return self.inner(site, layer, tensor)
 
 
@@ -59,12 +59,16 @@ def take_apart(loaded: Loaded, prompt: Encoded, layers: tuple[int, ...], replace
         watch = Watch(layers, tap)
         said = answer(forward(loaded.model, ids, tap=watch, read=last(ids))[0, 0], prompt.target)
         clean = clean or said
-        for layer, weight in watch.weight.items():
+        for layer, (weight, last_weight) in watch.weight.items():
             yield {
                 "prompt": prompt.name,
                 "intervention": intervention,
                 "layer": layer,
                 "weight_on_first": weight,
+                "last_weight_on_first": last_weight,
                 "kl": kl(clean.log_p, said.log_p),
                 "target_probability": said.target_probability,
+                "target_rank": said.target_rank,
+                "top1_token": loaded.tokenizer.token(said.top1),
+                "top1_probability": said.top1_probability,
             }

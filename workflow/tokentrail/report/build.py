@@ -12,20 +12,40 @@ from markupsafe import Markup
 import tokentrail.charts
 from tokentrail.charts import text
 from tokentrail.charts.looks import looks
-from tokentrail.charts.select import FAMILIES, last_position, ordered
+from tokentrail.charts.select import FAMILIES, as_computed, last_position, ordered
 from tokentrail.provenance import constant
 from tokentrail.report import sentences, svg, words
-from tokentrail.report.sections import ablations, attribution, distance, mixing, patching, sink
+from tokentrail.report.sections import (
+    ablations,
+    attribution,
+    block,
+    distance,
+    geometry,
+    merges,
+    mixing,
+    mlp,
+    patching,
+    positions,
+    sink,
+    spread,
+    work,
+)
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
 SECTIONS = {
     "tokens": "The text as tokens",
+    "merges": "How a token is built",
+    "geometry": "Tokens as vectors",
+    "positions": "How position enters",
     "parity": "Is the forward pass right?",
     "next": "The next token",
+    "spread": "What narrows the distribution",
     "swaps": "Other names in the sentence",
     "lens": "When the answer forms",
     "residual": "How the stream grows",
+    "block": "One layer, step by step",
+    "mlp": "Inside the FFN",
     "mixing": "Who takes from whom",
     "attribution": "Which parts speak for the answer",
     "ablations": "What if a part is switched off",
@@ -34,11 +54,19 @@ SECTIONS = {
     "sink": "What the first token is for",
     "cells": "The models, cell by cell",
     "census": "Where the parameters are",
+    "work": "Sizes and work, by arithmetic",
     "weights": "Where the weights come from",
     "conventions": "How to read the numbers",
 }
 """The sections in the order of the page, each a template, and their headings."""
 VIEWS = {
+    "merges": merges.view,
+    "geometry": geometry.view,
+    "positions": positions.view,
+    "spread": spread.view,
+    "block": block.view,
+    "mlp": mlp.view,
+    "work": work.view,
     "mixing": mixing.view,
     "attribution": attribution.view,
     "ablations": ablations.view,
@@ -66,6 +94,7 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         "whole": text.whole,
         "size": text.size,
         "signed": text.signed,
+        "bytes": text.binary_bytes,
         "power": words.power,
         "counted": words.counted,
     }
@@ -148,6 +177,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                     )
                 ),
                 "swaps": swapped,
+                "on_the_way": sentences.on_the_way(of(tables["lens"], model=name)),
                 "parity": close,
                 "agreement": sentences.agreement(parity),
                 "budget": sentences.budget(parity),
@@ -174,7 +204,7 @@ def reading(tables: dict[str, pl.DataFrame], model: str, prompt: str) -> dict[st
     """What one model made of one prompt."""
     tokens = of(tables["tokens"], model=model, prompt=prompt)
     answers = of(tables["next_token"], model=model, prompt=prompt).sort("rank").to_dicts()
-    spread = of(tables["distribution"], model=model, prompt=prompt).to_dicts()
+    spread = of(as_computed(tables["distribution"]), model=model, prompt=prompt).to_dicts()
     lens = of(tables["lens"], model=model, prompt=prompt)
     residual = of(tables["residual"], model=model, prompt=prompt)
     parity = of(tables["parity"], model=model, prompt=prompt)

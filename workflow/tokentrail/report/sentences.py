@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from tokentrail.charts.select import first_leading, full_depth, ordered
+from tokentrail.charts.select import best_and_last, first_leading, full_depth, ordered
 from tokentrail.charts.text import percent, probability, size, whole
 from tokentrail.report.words import chip, counted, listed, percent_of, power, tally, with_probability
 
@@ -139,6 +139,25 @@ def lens(rows: pl.DataFrame) -> Markup:
         where = f"layer {facts['lost'][0]}" if len(facts["lost"]) == 1 else counted(len(facts["lost"]), "later layer")
         sentence += Markup(". It falls behind again after {}").format(where)
     return sentence + "."
+
+
+def on_the_way(rows: pl.DataFrame) -> Markup:
+    """For how many prompts the target stood higher before the last layer than at the end. `rows`: lens, one model."""
+    depth = full_depth(rows)
+    compared = best_and_last(depth) if depth.height else depth
+    if compared.is_empty():
+        return Markup()
+    higher = compared.filter(pl.col("best") < pl.col("last"))
+    sentence = Markup("After some layer before the last the target stands higher than at the end {}").format(
+        tally(higher.height, compared.height)
+    )
+    if higher.is_empty():
+        return sentence + "."
+    told = [
+        f"{row['prompt']}, rank {whole(row['best'])} after layer {row['after']} and {whole(row['last'])} at the end"
+        for row in higher.to_dicts()
+    ]
+    return sentence + Markup(": {}.").format(Markup("; ").join(told))
 
 
 def parity(rows: pl.DataFrame) -> Markup:

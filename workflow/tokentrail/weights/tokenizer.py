@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tokenizers
 
+from tokentrail.bytelevel import bytes_of, legible
 from tokentrail.errors import ConfigError, PromptError, WeightsError
 
 
@@ -74,6 +75,7 @@ class Tokenizer:
         return self.prefix + self._bare(text)
 
     def _bare(self, text: str) -> list[int]:
+        utf8(text)
         return self.inner.encode(text, add_special_tokens=False).ids
 
     def following(self, text: str, word: str) -> list[int]:
@@ -94,11 +96,9 @@ class Tokenizer:
         return self.inner.get_vocab_size(with_added_tokens=True)
 
     @cached_property
-    def _byte_of(self) -> dict[str, int]:
-        """The visible character that byte-level BPE stands in for each byte (GPT-2's table, by its rule)."""
-        kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-        moved = [b for b in range(256) if b not in kept]
-        return {chr(b): b for b in kept} | {chr(256 + i): b for i, b in enumerate(moved)}
+    def ids(self) -> frozenset[int]:
+        """The ids that are tokens; a model's table may have more rows."""
+        return frozenset(self.inner.get_vocab(with_added_tokens=True).values())
 
     @cached_property
     def _byte_level(self) -> bool:
@@ -109,8 +109,8 @@ class Tokenizer:
         name = self.inner.id_to_token(token_id)
         if name is None:
             return None
-        if self._byte_level and all(c in self._byte_of for c in name):
-            return bytes(self._byte_of[c] for c in name)
+        if self._byte_level and (raw := bytes_of(name)) is not None:
+            return raw
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes([int(name[3:5], 16)])
         return name.replace("\u2581", " ").encode()
@@ -143,8 +143,11 @@ class Tokenizer:
         return special + found
 
 
-def legible(raw: bytes) -> str:
-    """UTF-8 as text, with each byte that belongs to no whole character as <0xNN>."""
-    return raw.decode("utf-8", errors="surrogateescape").translate(
-        {0xDC00 + b: f"<0x{b:02X}>" for b in range(0x80, 0x100)}
-    )
+def utf8(text: str) -> bytes:
+    """The bytes of a text. Raises PromptError for half of a surrogate pair, which has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise PromptError(
+            f"the text {text[:40]!r} holds half of a surrogate pair, which is no character; write the whole character"
+        ) from None

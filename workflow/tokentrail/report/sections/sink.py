@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import printable, probability, size
-from tokentrail.report.words import counted, listed, sentence_case
+from tokentrail.report.words import counted, listed, sentence_case, tally
 
 WORDS = {
     "mask": "hiding it",
@@ -24,7 +24,8 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
     for index, model in enumerate(settings["models"]):
         rows = tables["sink"].filter(pl.col("model") == model)
         if rows.height:
-            found.append({"index": index, "weight": weight(rows), "moved": moved(rows), "prompts": by_prompt(rows)})
+            said = {"weight": weight(rows), "moved": moved(rows), "first": first_kept(rows)}
+            found.append({"index": index, "prompts": by_prompt(rows)} | said)
     return found
 
 
@@ -78,6 +79,20 @@ def moved(rows: pl.DataFrame) -> Markup:
         "prediction more{}"
     ).format("the second" if norm > value else "the first", " on average" if prompts > 1 else "")
     return sentence + (", and both together move it less than either." if means["mask"] < min(value, norm) else ".")
+
+
+def first_kept(rows: pl.DataFrame) -> Markup:
+    """In how many prompts the most likely token is still the same. `rows`: sink, one model."""
+    answers = rows.unique(["prompt", "intervention"], keep="first", maintain_order=True)
+    clean = answers.filter(pl.col("intervention") == "none").select("prompt", clean="top1_token")
+    changed = answers.join(clean, on="prompt", maintain_order="left").filter(pl.col("intervention").is_in(list(WORDS)))
+    told = [
+        f"{tally((of['top1_token'] == of['clean']).sum(), of.height)} after {WORDS[kind]}"
+        for kind in WORDS
+        for of in [changed.filter(pl.col("intervention") == kind)]
+        if of.height
+    ]
+    return Markup("The most likely token stays the same {}.").format(listed(told)) if told else Markup()
 
 
 def kl_by_intervention(rows: pl.DataFrame) -> pl.DataFrame:

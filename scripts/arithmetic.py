@@ -1,0 +1,18 @@
+"""Sizes and work that follow from the shapes alone."""
+
+from tokentrail import stage
+from tokentrail.measure import arithmetic
+from tokentrail.weights.checkpoint import open_checkpoint
+
+
+def main(job: stage.Job) -> None:
+    checkpoint = open_checkpoint(job.table("weights"))
+    job.write(arithmetic.measure(checkpoint, job.settings), checkpoint.sha256)
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main)

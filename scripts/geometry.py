@@ -1,0 +1,20 @@
+"""The token table as vectors: lengths, neighbours, analogies."""
+
+from tokentrail import stage
+from tokentrail.measure import geometry
+from tokentrail.weights.checkpoint import open_checkpoint
+from tokentrail.weights.tokenizer import open_tokenizer
+
+
+def main(job: stage.Job) -> None:
+    checkpoint = open_checkpoint(job.table("weights"))
+    tokenizer = open_tokenizer(checkpoint.tokenizer_file, job.settings["bos"], job.settings["model"])
+    job.write(geometry.measure(checkpoint, tokenizer, job.settings), checkpoint.sha256)
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main)

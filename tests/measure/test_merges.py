@@ -1,0 +1,54 @@
+"""Table `merges`: every step of every piece, ending in the tokenizer's own ids."""
+
+from __future__ import annotations
+
+import pytest
+import tiny_tokenizer
+import tokenizers
+from tokentrail import tables
+from tokentrail.errors import PromptError, TokentrailError
+from tokentrail.measure import merges
+from tokentrail.weights.tokenizer import Tokenizer
+
+WORDS = ["Alice", " Alice", "Mirabel", "127.0.0.1", "안녕", " it's"]
+SETTINGS = {"model": "tiny", "words": WORDS, "prompts": {"p": {"text": "Alice gave  Bob\na book.", "target": " x"}}}
+
+
+@pytest.fixture
+def tokenizer():
+    return Tokenizer(tiny_tokenizer.train(bos=True), "tokenizer", "tiny")
+
+
+def test_every_step_of_every_piece(tokenizer):
+    frame = tables.TABLES["merges"].validate(merges.measure(tokenizer, SETTINGS), cast=True)
+    for text in (*WORDS, SETTINGS["prompts"]["p"]["text"]):
+        rows = frame.filter(prompt="p" if "gave" in text else text)
+        ended = rows.filter(rows["token_ids"] != "")
+        ids = [int(i) for said in ended["token_ids"] for i in said.split()]
+        assert ids == tokenizer.following("", text), "without BOS"
+        assert ended["piece"].to_list() == rows["piece"].unique().sort().to_list(), "one ending for each piece"
+        start = rows.filter(step=0)
+        assert sum(len(symbols.split()) for symbols in start["symbols"]) == len(text.encode())
+        assert rows["bytes"].unique().to_list() == [len(text.encode())]
+        for row in rows.filter(rows["step"] > 0).to_dicts():
+            assert row["left"] + row["right"] in row["symbols"].split()
+            assert row["rank"] is not None
+    assert frame.filter(prompt="p")["words"][0] == 5
+    assert frame.filter(prompt="p")["kind"][0] == "prompt"
+
+
+def test_another_kind_of_tokenizer_gives_no_rows():
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
+    assert merges.measure(Tokenizer(inner, "never", "tiny"), SETTINGS).is_empty()
+
+
+def test_a_replay_that_ends_elsewhere_is_an_error(tokenizer, monkeypatch):
+    monkeypatch.setattr(merges, "replay", lambda bpe, text: ([], [1]))
+    with pytest.raises(TokentrailError, match=r"the replay of 'Alice' ends in the ids \[1\], but the tokenizer gives"):
+        merges.measure(tokenizer, SETTINGS)
+
+
+@pytest.mark.parametrize(("word", "said"), [("", "is no token of its own"), ("a\udc00", "half of a surrogate pair")])
+def test_a_word_that_cannot_be_read_is_refused(tokenizer, word, said):
+    with pytest.raises(PromptError, match=said):
+        merges.measure(tokenizer, SETTINGS | {"words": [word]})
