@@ -582,6 +582,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return settings(config, "charts") | {
                 "title": config.title,
                 "run": config.run,
+                "ledgers": list(config.ledgers),
                 "prompts": prompts_for(config, stage),
                 "experiments": {k: v.model_dump() for k, v in config.stages.distribution.experiments.items()},
             }

@@ -26,6 +26,7 @@ from tokentrail.report.sections import (
     mlp,
     patching,
     positions,
+    reproduction,
     sink,
     spread,
     work,
@@ -34,6 +35,7 @@ from tokentrail.report.sections import (
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
 SECTIONS = {
+    "reproduction": "What reproduces",
     "tokens": "The text as tokens",
     "merges": "How a token is built",
     "geometry": "Tokens as vectors",
@@ -60,6 +62,7 @@ SECTIONS = {
 }
 """The sections in the order of the page, each a template, and their headings."""
 VIEWS = {
+    "reproduction": reproduction.view,
     "merges": merges.view,
     "geometry": geometry.view,
     "positions": positions.view,
@@ -119,7 +122,12 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
 def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
     one = len(settings["models"]) == 1
     headings = SECTIONS | ({"cells": "The model, cell by cell"} if one else {})
-    return [{"name": name, "title": title} for name, title in headings.items()]
+    # What reproduces comes first, where there is something to reproduce.
+    return [
+        {"name": name, "title": title}
+        for name, title in headings.items()
+        if name != "reproduction" or settings["ledgers"]
+    ]
 
 
 def figure(name: str, charts_dir: Path) -> dict[str, Any]:
