@@ -1,4 +1,4 @@
-"""The published configuration as a whole, without the hub: random weights of the published shapes, from a hub of our own.
+"""The published configuration as a whole: random weights of the published shapes, from a hub on this machine.
 
 The full shapes take up to 40 minutes; `TOKENTRAIL_PROOF=full` runs them, and without it the same layers run narrow.
 """

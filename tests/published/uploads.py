@@ -39,7 +39,7 @@ def upload(model: str, folder: Path, tokenizer: Path, source, narrow: bool) -> R
 
 
 def stored(model: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors as the checkpoint has them: GPT-2 in float32, without a prefix, with its mask; the others bfloat16."""
+    """As the checkpoint has them: GPT-2 in float32, without a prefix, with its mask; the others in bfloat16."""
     if model == "gpt2":
         named = {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
         layers = {int(name.split(".")[1]) for name in named if name.startswith("h.")}
