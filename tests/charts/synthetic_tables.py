@@ -39,6 +39,7 @@ def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, A
     return {
         "title": "A </title><script>alert(1)</script> title",
         "run": "synthetic",
+        "ledgers": ["published.csv"],
         "models": {
             name: {"label": labels[index], "weights_note": notes[index]}
             for index, name in enumerate(list(DEPTHS)[:models])
@@ -67,7 +68,31 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
         made_of_model |= synthetic_anatomy.of_anatomy(model, prompts, depth, attention, HOSTILE)
         for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
+        rows["reproduction"] += figures(model)
     return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
+
+
+def figures(model: str) -> list[dict[str, Any]]:
+    """Published figures of a model, one of each kind and status, and some that no model has."""
+    judged = {"tolerance_kind": "abs", "tolerance": 0.0005, "unit": "probability", "stage": "next_token"}
+    text = {"tolerance_kind": "exact", "tolerance": None, "unit": "token", "stage": "lens"}
+    text |= {"published_value": None, "measured_value": None}
+    number = {"published": "0.776", "published_value": 0.776}
+    rows = [
+        judged | number | {"quantity": "p1", "measured": "0.7762", "measured_value": 0.7762, "status": "reproduced"},
+        judged | number | {"quantity": "p2", "measured": "0.012", "measured_value": 0.012, "status": "differs"},
+        text | {"quantity": "t1", "published": HOSTILE[0], "measured": HOSTILE[0], "status": "reproduced"},
+        text | {"quantity": "t2", "published": " the", "measured": HOSTILE[1], "status": "differs"},
+        text | number | {"quantity": "ms", "measured": "3", "measured_value": 3.0, "tolerance_kind": "report"}
+        | {"status": "shown"},
+        text | {"quantity": "n", "published": "5", "measured": "", "status": "not_run"},
+    ]  # fmt: skip
+    notes = {"not_run": "the run has no model llama", "differs": HOSTILE[0]}
+    return [
+        {"model": model, "id": f"{model}-{row['quantity']}", "input": "alice", "note": notes.get(row["status"], "")}
+        | row
+        for row in rows
+    ]
 
 
 def frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -48,6 +48,12 @@ def checkpoint(folder: Path, stored: dict[str, np.ndarray] | None = None) -> Pat
     return folder
 
 
+def zeros(bytes: int) -> bytes:
+    """A safetensors file with one tensor of zeros, of this many bytes."""
+    header = b'{"a":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}' % (bytes // 4, bytes)
+    return len(header).to_bytes(8, "little") + header + b"\0" * bytes
+
+
 def folder_source(folder: Path, **pins: str) -> dict:
     return {"kind": "folder", "path": str(folder), "sha256": pins}
 
@@ -215,11 +221,26 @@ def start(code: str, **environment: str) -> subprocess.Popen:
     )
 
 
+NO_ROOM_FOR_DOWNLOADS = """
+opened = Path.open
+def full(path, mode="r", *rest, **named):
+    return opened(Path("/dev/full") if path.name.endswith(".incomplete") else path, mode, *rest, **named)
+Path.open = full
+"""
+
+
 def fetch_elsewhere(*sources: dict, lock_file: Path, **environment: str) -> list[tuple[list[dict], str]]:
-    """`fetch` in a process of its own: for each source the rows of the table and the sentence of the error."""
+    """`fetch` in a process of its own: for each source the rows of the table and the sentence of the error.
+
+    BEFORE is code to run first; what the library logs goes to the file LOG.
+    """
+    before, log = environment.pop("BEFORE", ""), environment.pop("LOG", os.devnull)
     code = f"""
-import json
+import json, logging
 from pathlib import Path
+logging.basicConfig(filename={log!r}, format="%(message)s")
+logging.getLogger("tokentrail").setLevel(logging.INFO)
+{before}
 from tokentrail.errors import WeightsError
 from tokentrail.weights.fetch import fetch
 for source in {sources!r}:

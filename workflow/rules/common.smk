@@ -21,18 +21,23 @@ import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
 from tokentrail.errors import TokentrailError
+from tokentrail.measure.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 
 try:
     CONFIG = tokentrail.config.parse(config)
+    read_all(CONFIG.ledgers)  # a mistake in a ledger is told before hours of measuring
 except TokentrailError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS = f"results/{CONFIG.run}"
 LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
+
+# Made from the tables of all models, in one file.
+SPANNING = ["reproduction"]
 
 # Stages that only read the weights, those that wait for the gate, and those made from another table.
 UNGATED = [
@@ -135,6 +140,11 @@ def chart_job(wildcards):
     }
 
 
+def spanning_job(stage):
+    """`stage_job` of a stage that spans models."""
+    return stage_job(stage, None)
+
+
 def report_job(wildcards):
     """What the report script is given; the page's templates are code as well."""
     page = (LIBRARY / "tokentrail" / "report").rglob("*")
@@ -151,7 +161,11 @@ def report_job(wildcards):
 def of_all_models(stages):
     """The tables of these stages, by stage, for every model in the configuration's order."""
     return {
-        stage: [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
+        stage: (
+            f"{RESULTS}/{stage}.parquet"
+            if stage in SPANNING
+            else [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
+        )
         for stage in stages
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tokentrail import config as configuration
 from tokentrail import stage
 from tokentrail.errors import ConfigError, TokentrailError
+from tokentrail.tables import SPANNING
 
 
 def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:
@@ -56,7 +57,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
             default = [folders[0] / "parity.passed"]
         case _:
             settings = configuration.settings(config, name, model)
-            default = [folders[0] / f"{name}.parquet"]
+            default = [(results if name in SPANNING else folders[0]) / f"{name}.parquet"]
     chosen = default
     if arguments.output:
         kinds = [path.suffix for path in default]
@@ -67,7 +68,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
         inputs=lambda name: (
             [results / "charts" / "library.js"]
             if name == "library"
-            else [folder / f"{name}.parquet" for folder in folders]
+            else [folder / f"{name}.parquet" for folder in ([results] if name in SPANNING else folders)]
         ),
         outputs=chosen,
         threads=arguments.threads,

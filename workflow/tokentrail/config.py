@@ -575,6 +575,8 @@ class Config(Section):
     """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
     memory_mb: int = Field(default=2048, ge=16)
     """Largest working memory of one batch of interventions, or of one timed case, beside the model itself."""
+    ledgers: list[Text] = []
+    """Published figures to hold the run against: CSV files, one row a figure; `config/README.md` says how."""
     lock_file: Text = "config/weights.lock.json"
     """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
 
@@ -700,6 +702,13 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return common | {"sets": {k: v.model_dump() for k, v in swaps.sets.items()}, "batch": swaps.batch}
         case "name_swaps_summary":
             return {"model": model, "bootstrap": config.stages.name_swaps.bootstrap.model_dump()}
+        case "reproduction":
+            quantization = getattr(config.stages, "quantization", None)
+            return {
+                "ledgers": list(config.ledgers),
+                "targets": {name: prompt.target for name, prompt in config.prompts.items()},
+                "schemes": {k: v.model_dump() for k, v in quantization.schemes.items()} if quantization else {},
+            }
         case "ablations":
             return common | ablation_settings(config)
         case "filler_sweep" | "long_range":
@@ -748,6 +757,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             return settings(config, "charts") | {
                 "title": config.title,
                 "run": config.run,
+                "ledgers": list(config.ledgers),
                 "prompts": prompts_for(config, stage),
                 "experiments": {k: v.model_dump() for k, v in config.stages.distribution.experiments.items()},
             }

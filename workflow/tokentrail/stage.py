@@ -3,6 +3,7 @@
 A script has one `main(job)`. Snakemake calls it through `run_job`; `by_hand.run` calls it from a shell.
 """
 
+import logging
 import os
 import sys
 import traceback
@@ -93,18 +94,32 @@ def run_job(main: Callable[[Job], None], snakemake: Any) -> None:
 
 
 def call(main: Callable[[Job], None], job: Job, console: Any = None) -> int:
-    """Run `main`, return its exit status; a user's mistake is one sentence on stderr and on `console`."""
+    """Run `main`, return its exit status; a user's mistake is one sentence on stderr and on `console`.
+
+    What the library logs, such as the progress of a download, goes to both as well.
+    """
     use_threads(job.threads)
+    who = f"{job.stage} of {job.settings['model']}" if "model" in job.settings else job.stage
+    streams = list(filter(None, (sys.stderr, console)))
+    show_log(who, streams)
     try:
         main(job)
     except TokentrailError as error:
         if os.environ.get("TOKENTRAIL_TRACEBACK") == "1":
             traceback.print_exc()
-        of = f" of {job.settings['model']}" if "model" in job.settings else ""
-        for stream in filter(None, (sys.stderr, console)):
-            print(f"{job.stage}{of}: {error}", file=stream, flush=True)
+        for stream in streams:
+            print(f"{who}: {error}", file=stream, flush=True)
         return 1
     return 0
+
+
+def show_log(who: str, streams: list[Any]) -> None:
+    """Show what the library logs on these streams, and whose it is."""
+    log = logging.getLogger("tokentrail")
+    log.setLevel(logging.INFO)
+    log.handlers = [logging.StreamHandler(stream) for stream in streams]
+    for handler in log.handlers:
+        handler.setFormatter(logging.Formatter("{who}: {message}", style="{", defaults={"who": who}))
 
 
 def check_still_wanted() -> None:

@@ -28,6 +28,7 @@ from tokentrail.report.sections import (
     patching,
     positions,
     quantization,
+    reproduction,
     sink,
     spread,
     timing,
@@ -37,6 +38,7 @@ from tokentrail.report.sections import (
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent
 SECTIONS = {
+    "reproduction": "What reproduces",
     "tokens": "The text as tokens",
     "merges": "How a token is built",
     "geometry": "Tokens as vectors",
@@ -66,6 +68,7 @@ SECTIONS = {
 }
 """The sections in the order of the page, each a template, and their headings."""
 VIEWS = {
+    "reproduction": reproduction.view,
     "merges": merges.view,
     "geometry": geometry.view,
     "positions": positions.view,
@@ -128,7 +131,12 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
 def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
     one = len(settings["models"]) == 1
     headings = SECTIONS | ({"cells": "The model, cell by cell"} if one else {})
-    return [{"name": name, "title": title} for name, title in headings.items()]
+    # What reproduces comes first, where there is something to reproduce.
+    return [
+        {"name": name, "title": title}
+        for name, title in headings.items()
+        if name != "reproduction" or settings["ledgers"]
+    ]
 
 
 def figure(name: str, charts_dir: Path) -> dict[str, Any]:

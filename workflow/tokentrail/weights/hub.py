@@ -7,7 +7,11 @@ honoured; it reads them when it is first imported, which is when `fetch` first r
 from __future__ import annotations
 
 import errno
+import functools
+import hashlib
+import logging
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +20,90 @@ from tokentrail.weights import cache, layout
 from tokentrail.weights.cache import Blob
 from tokentrail.weights.layout import Fetched
 from tokentrail.weights.lock import Pins
+from tokentrail.weights.progress import Progress
 
+LOG = logging.getLogger(__name__)
 LFS_ETAG = re.compile(r"[0-9a-f]{64}")
+GIT_ETAG = re.compile(r"[0-9a-f]{40}")
+PAUSES = (1.0, 2.0, 4.0)
+"""Seconds before each new try of a hub that has too much to do or fails, if it does not say how long to wait."""
+LONGEST_PAUSE = 120.0
+"""The longest wait, in seconds, that a hub may ask for; after that the user decides."""
 
 
 def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
     """The files of one commit of `source["repository"]`, the one that `source["revision"]` names.
 
-    Raises WeightsError if the repository, the revision or a file does not exist or is not open to this user,
-    the hub cannot be reached, the disk is full, a download is damaged, or a file is not the one that was
-    pinned.
+    A hub that answers with status 429 or 5xx is asked again, after the time that it asks for. Raises WeightsError
+    if the repository, the revision or a file does not exist or is not open to this user, the hub cannot be
+    reached or goes on failing, the disk is full, a download is damaged, or a file is not the one that was pinned.
     """
     import httpx2
     from huggingface_hub import errors
 
     repository, revision = source["repository"], source["revision"]
-    try:
-        return _fetch(repository, revision, pins)
-    except errors.HFValidationError:
-        raise WeightsError(
-            f"source.repository is {repository!r}, which is no repository; give it as owner/name"
-        ) from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, errors.RevisionResolutionError) as error:
-        raise WeightsError(explain(error, repository, revision)) from error
+    for pause in (*PAUSES, None):
+        try:
+            return _fetch(repository, revision, pins)
+        except errors.HFValidationError:
+            raise WeightsError(
+                f"source.repository is {repository!r}, which is no repository; give it as owner/name"
+            ) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, errors.RevisionResolutionError) as error:
+            seconds = None if pause is None else wait(error, pause)
+            if seconds is None:
+                raise WeightsError(explain(error, repository, revision)) from error
+            LOG.info("%s; trying again in %g s", explain(error, repository, revision).partition("; ")[0], seconds)
+            time.sleep(seconds)
+    raise AssertionError("the last pause is None, which ends the loop")
+
+
+def wait(error: BaseException, pause: float) -> float | None:
+    """Seconds to wait before the hub is asked again; None if asking again cannot help, or takes too long.
+
+    `pause` holds if the hub does not state a `Retry-After` in seconds.
+    """
+    from huggingface_hub import errors
+
+    error = _cause(error)
+    if not isinstance(error, errors.HfHubHTTPError):
+        return None
+    if error.response.status_code != 429 and error.response.status_code < 500:
+        return None
+    asked = _asked_to_wait(error) or pause
+    return asked if asked <= LONGEST_PAUSE else None
+
+
+def _asked_to_wait(error) -> float | None:
+    asked = error.response.headers.get("Retry-After", "")
+    return float(asked) if asked.isdigit() else None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What went wrong: "not in the cache either" hides why the hub gave nothing."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.LocalEntryNotFoundError | errors.RevisionResolutionError):
+        return error.__cause__ or error
+    return error
+
+
+def _client():
+    """The hub's client. Its questions about a repository have no time limit of their own: a hub that hangs would
+    hold the run for ever.
+    """
+    from huggingface_hub import HfApi, constants
+
+    class Client(HfApi):
+        def model_info(self, *args, timeout=None, **kwargs):
+            return super().model_info(*args, timeout=timeout or constants.HF_HUB_ETAG_TIMEOUT, **kwargs)
+
+    return Client()
 
 
 def _fetch(repository: str, revision: str, pins: Pins) -> Fetched:
-    from huggingface_hub import HfApi
-
     where = f"repository {repository}"
-    api = HfApi()
+    api = _client()
     commit = api.resolve_revision(repository, revision=revision).resolved
     there, license = _listing(api, repository, commit)
     names = layout.choose(there, where)
@@ -78,17 +136,18 @@ def _listing(api, repository: str, commit: str) -> tuple[list[str], str]:
 def _download(repository: str, commit: str, name: str, pins: Pins) -> Blob:
     from huggingface_hub import hf_hub_download
 
-    pointer = Path(hf_hub_download(repository, name, revision=commit))
-    # The client names what it stored by the hub's ETag, which for large files is the SHA-256.
+    pointer = Path(hf_hub_download(repository, name, revision=commit, tqdm_class=functools.partial(Progress, name)))
+    # The client names what it stored by the hub's ETag.
     stored = pointer.resolve()
 
     def check(name: str, found: str) -> None:
-        if LFS_ETAG.fullmatch(stored.name) and stored.name != found:
+        kind, hashed = _hashed_as(stored, found)
+        if hashed != stored.name:
             pointer.unlink(missing_ok=True)
             stored.unlink(missing_ok=True)
             pinned = f" and {pins.of(name)} is pinned" if pins.of(name) else ""
             raise WeightsError(
-                f"{name} of {repository} arrived damaged: its SHA-256 is {found}, but the hub states "
+                f"{name} of {repository} arrived damaged: its {kind} is {hashed}, but the hub states "
                 f"{stored.name}{pinned}; it was removed, so run again to download it anew"
             )
         pins.check(name, found)
@@ -96,13 +155,22 @@ def _download(repository: str, commit: str, name: str, pins: Pins) -> Blob:
     return cache.store(stored, name, how="link", check=check)
 
 
+def _hashed_as(stored: Path, sha256: str) -> tuple[str, str]:
+    """The hash of a file that the hub's ETag states: SHA-256 for large files, git's blob hash for others."""
+    if LFS_ETAG.fullmatch(stored.name):
+        return "SHA-256", sha256
+    if GIT_ETAG.fullmatch(stored.name):
+        content = stored.read_bytes()
+        return "git hash", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    return "ETag", stored.name
+
+
 def explain(error: BaseException, repository: str, revision: str) -> str:
     """One sentence for what the hub's client raised."""
     from huggingface_hub import constants, errors
 
     hub, client_cache = constants.ENDPOINT, constants.HF_HUB_CACHE
-    if isinstance(error, errors.LocalEntryNotFoundError | errors.RevisionResolutionError):
-        error = error.__cause__ or error  # "not in the cache either" hides why the hub gave nothing
+    error = _cause(error)
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return (
             f"the disk of the Hugging Face cache {client_cache} has no room for {repository}; free some "
@@ -139,20 +207,23 @@ def explain(error: BaseException, repository: str, revision: str) -> str:
             return f"{hub} does not answer like a Hugging Face hub for {repository}; correct HF_ENDPOINT"
         case errors.HfHubHTTPError():
             status = error.response.status_code
-            return f"{hub} answered HTTP status {status} for {repository} at {revision}; {_remedy(status)}"
+            remedy = _remedy(status, _asked_to_wait(error))
+            return f"{hub} answered HTTP status {status} for {repository} at {revision}; {remedy}"
     return (
         f"{repository} at revision {revision} cannot be downloaded because {hub} was not reached "
-        f"({_short(error)}); check the network, HF_ENDPOINT and the proxy, or give files that are already "
-        "here as a source of kind `folder`"
+        f"({_short(error)}); check the network, HF_ENDPOINT and the proxy, or fetch it by hand: put config.json, "
+        f"tokenizer.json and model.safetensors (or its parts and {layout.INDEX}) from {hub}/{repository}/tree/"
+        f"{revision} into one folder, without subfolders, and give that folder as a source of kind `folder`"
     )
 
 
-def _remedy(status: int) -> str:
+def _remedy(status: int, asked: float | None) -> str:
     match status:
         case 401 | 403:
             return "set HF_TOKEN to a valid token that may read it"
         case 429:
-            return "wait some minutes and run again, or set HF_TOKEN for a higher limit"
+            when = f"after the {asked:g} s that it asks for" if asked else "after some minutes"
+            return f"run again {when}, or set HF_TOKEN for a higher limit"
     return "try again later"
 
 

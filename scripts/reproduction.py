@@ -1,0 +1,41 @@
+"""Published figures held against what the run measured."""
+
+from pathlib import Path
+
+import polars as pl
+from tokentrail import stage, tables
+from tokentrail.forward.families import read_spec
+from tokentrail.measure.reproduction import judge, ledger
+from tokentrail.measure.reproduction.run import Run
+from tokentrail.weights.checkpoint import open_checkpoint
+
+
+def main(job: stage.Job) -> None:
+    chosen = job.settings
+    figures = ledger.read_all(map(Path, chosen["ledgers"]))
+    measured = there(job) if figures else {}
+    weights = measured.get("weights", tables.frame("weights", []))
+    specs = {
+        model: read_spec(open_checkpoint(weights.filter(pl.col("model") == model)).config)
+        for model in weights["model"].unique(maintain_order=True)
+    }
+    run = Run(measured, specs, chosen["targets"], chosen["schemes"])
+    job.write(judge.measure(run, figures), "")
+
+
+def there(job: stage.Job) -> dict[str, pl.DataFrame]:
+    """The tables that were made, each with the rows of the models that have it."""
+    found = {}
+    for name in tables.TABLES:
+        paths = [] if name == job.stage else [path for path in job.inputs(name) if path.is_file()]
+        if paths:
+            found[name] = pl.concat([tables.read(name, path) for path in paths])
+    return found
+
+
+if "snakemake" in globals():
+    stage.run_job(main, snakemake)  # noqa: F821
+elif __name__ == "__main__":
+    from tokentrail.by_hand import run
+
+    run(main, spans_models=True)
