@@ -161,7 +161,8 @@ def test_lengths_without_positions_are_told():
         "(probability 0.800). The model has no positions for 1,410 tokens, so this length was not run."
     )
     assert plain(distance.story(rows)) == (
-        "With unrelated text in between, the name is first at all distances, up to 13 tokens back."
+        "With unrelated text in between, the name is first at all distances that it has positions for, up to 13 tokens "
+        "back."
     )
     assert distance.story(rows.clear()) == "" and distance.swept(rows.clear()) == ""
 

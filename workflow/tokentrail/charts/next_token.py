@@ -39,7 +39,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         panel(
             tokens.filter((pl.col("prompt") == prompt) & (pl.col("model") == model)),
             of[model],
-            theme.heading(prompt, text.shorten(of[model].label, 24)) if len(models) > 1 else theme.heading(prompt),
+            theme.heading(prompt, text.shorten(of[model].label, 30)) if len(models) > 1 else theme.heading(prompt),
             side_by_side,
             lowest=index + side_by_side >= len(pairs),
         )

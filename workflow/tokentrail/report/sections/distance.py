@@ -172,10 +172,12 @@ def small(share: float) -> Markup:
 
 def story(rows: pl.DataFrame) -> Markup:
     """One sentence for the top of the page. `rows`: filler_sweep, one model; it speaks of the first filler."""
+    every = rows
     rows = rows.filter(pl.col("status") == "ok")
     if rows.is_empty():
         return Markup()
     rows = rows.filter(pl.col("filler") == rows["filler"][0]).sort("distance")
+    beyond = every.filter(pl.col("status") == "exceeds_positions", pl.col("filler") == rows["filler"][0])
 
     def reach(variant: str) -> Markup:
         here = rows.filter(pl.col("variant") == variant)
@@ -184,7 +186,8 @@ def story(rows: pl.DataFrame) -> Markup:
         first = here.filter(pl.col("target_rank") == 0)["distance"].to_list()
         lost = here.filter(pl.col("target_rank") > 0)["distance"].to_list()
         if not lost:
-            return Markup("at all distances, up to {} tokens back").format(whole(max(first)))
+            which = "at all distances" if beyond.is_empty() else "at all distances that it has positions for"
+            return Markup("{}, up to {} tokens back").format(which, whole(max(first)))
         if not first:
             return Markup("at none of the distances, not even {} tokens back").format(whole(min(lost)))
         return Markup("{} tokens back, not {}").format(
