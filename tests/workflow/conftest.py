@@ -120,7 +120,7 @@ class Checkout:
     def snakemake(self, *arguments: str) -> tuple[int, str]:
         """Exit status and everything that was printed."""
         process = self.start(*arguments)
-        output, _ = process.communicate(timeout=600)
+        output, _ = process.communicate(timeout=1800)
         return process.returncode, output
 
     def run(self, *arguments: str) -> str:

@@ -62,7 +62,7 @@ def test_any_model_of_a_supported_family_runs_by_its_name(fresh, uploads):
             cwd=fresh.path,
             env=environment,
             text=True,
-            timeout=600,
+            timeout=1800,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
