@@ -1,6 +1,7 @@
 """The page: whole, self-contained, readable without scripts, and safe from the text it shows."""
 
 import itertools
+import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
