@@ -703,11 +703,12 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
         case "name_swaps_summary":
             return {"model": model, "bootstrap": config.stages.name_swaps.bootstrap.model_dump()}
         case "reproduction":
-            quantization = getattr(config.stages, "quantization", None)
+            if not config.ledgers:  # nothing is judged, whatever is measured
+                return {"ledgers": [], "targets": {}, "schemes": {}}
             return {
                 "ledgers": list(config.ledgers),
                 "targets": {name: prompt.target for name, prompt in config.prompts.items()},
-                "schemes": {k: v.model_dump() for k, v in quantization.schemes.items()} if quantization else {},
+                "schemes": {k: v.model_dump() for k, v in config.stages.quantization.schemes.items()},
             }
         case "ablations":
             return common | ablation_settings(config)
