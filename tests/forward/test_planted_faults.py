@@ -96,7 +96,7 @@ FAULTS = [
     Fault("first layer used everywhere", "qwen3", ASSEMBLE, 'mixer=mixer(f"layers.{i}.mixer", layer.mixer)', 'mixer=mixer("layers.0.mixer", layer.mixer)'),
     # The loader
     Fault("output bias lost", "gpt2", ATTENTION, "return weights.out(z.transpose(1, 2).reshape(rows, tokens, -1)), state", "return F.linear(z.transpose(1, 2).reshape(rows, tokens, -1), weights.out.weight), state"),
-    Fault("weights rounded to bfloat16", "llama", LOAD, "return made.to(device=device, dtype=dtype, copy=True)", "return made.to(device=device, dtype=torch.bfloat16).to(dtype)"),
+    Fault("weights rounded to bfloat16", "llama", LOAD, "made.to(device=device, dtype=dtype, copy=True)", "made.to(device=device, dtype=torch.bfloat16).to(dtype)"),
     Fault("a joined tensor reversed", "qwen3", LOAD, "torch.cat(parts)", "torch.cat(parts[::-1])"),
 ]  # fmt: skip
 
