@@ -42,7 +42,9 @@ def test_the_timing_configuration_runs_the_full_grid():
     assert kept.model_copy(update={"peers": []}) == config.TimingStage()
 
 
-@pytest.mark.parametrize("page", ["README.md", "config/README.md", "results/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "config/README.md", "results/README.md", "resources/reference/README.md"]
+)
 def test_links_lead_somewhere(page):
     path = docs.ROOT / page
     links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text())
