@@ -8,6 +8,7 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 from tokentrail import config, docs, tables
+from tokentrail.config.times import TimingStage
 
 
 def test_the_kept_schema_and_readme_are_current():
@@ -39,7 +40,7 @@ def test_the_schema_is_valid_and_accepts_the_kept_configurations(name):
 def test_the_timing_configuration_runs_the_full_grid():
     kept = config.load(docs.ROOT / "config/timing.yaml").stages.timing
     assert kept.peers == ["eager", "sdpa"]
-    assert kept.model_copy(update={"peers": []}) == config.TimingStage()
+    assert kept.model_copy(update={"peers": []}) == TimingStage()
 
 
 @pytest.mark.parametrize(

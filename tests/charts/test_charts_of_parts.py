@@ -11,6 +11,7 @@ from tokentrail.charts.filler_sweep import ticks
 from tokentrail.charts.long_range import shade
 from tokentrail.charts.looks import looks
 from tokentrail.charts.patching import told_outside
+from tokentrail.charts.quantization_curve import LINE, with_sides
 
 
 def titles(name: str, models: int, tables=None) -> str:
@@ -125,3 +126,33 @@ def test_a_model_without_rows_is_left_out(name):
         for table, frame in tables.items()
     }
     assert "Alpha" not in json.dumps(draw(name, 2, module_tables).to_dict()["vconcat"])
+
+
+@pytest.mark.parametrize(
+    ("moved", "below"),
+    [
+        ([1.0, 0.9], [False, True]),
+        ([1.0, 0.01], [False, False]),
+        ([0.9, 1.0, 0.001], [False, True, False]),
+        ([1], [False]),
+    ],
+)
+def test_names_that_would_meet_stand_on_two_sides(moved, below):
+    placed = with_sides(pl.DataFrame({"moved": moved}, schema={"moved": pl.Float64}), (1e-3, 10.0), 12 * LINE)
+    assert placed["moved"].to_list() == sorted(moved, reverse=True)
+    assert placed["below"].to_list() == below
+
+
+@pytest.mark.parametrize("name", ["lens", "sink", "residual", "parity_layers", "mlp"])
+def test_models_of_different_depths_share_one_axis_of_layers(name):
+    """A shallow model is not squeezed into the first layers of a deep one."""
+    told = json.dumps(spec_of(name, 4))
+    assert "share of the layers passed" in told
+    assert '"title": "layer"' not in told
+
+
+def test_a_key_shows_no_dashes_where_dashes_mean_something_else():
+    spec = spec_of("quantization_sweeps", 4)
+    key = json.dumps(spec["vconcat"][0])
+    assert '"field": "model"' in key and "strokeDash" not in key
+    assert "strokeDash" in json.dumps(spec_of("lens", 4)["vconcat"][0])

@@ -17,7 +17,7 @@ from inputs import CONFIG, PARAGRAPH, REPEATS, TEXTS
 from random_models import FULL_SHAPES
 from test_published_tokens import tokenizer
 from tokentrail import examples
-from tokentrail.config import PositionsStage
+from tokentrail.config.anatomy import PositionsStage
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import assemble, shapes
 from tokentrail.forward.cache import KeyValues

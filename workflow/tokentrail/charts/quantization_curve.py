@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -22,6 +23,7 @@ It does not show what other kernels or other machines would do: the times are th
 this run, one row at a time. A simulated scheme has no time at all, and whether it could be faster is not known. One
 passage is no test of what a model can do.
 """
+LINE = 16  # pixels that a name needs
 MARKS = {
     "packed": ("diamond", "packed, ran from its codes"),
     "simulated": ("circle", "simulated, no time"),
@@ -44,7 +46,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.HConcatChart:
     """One model: its schemes against bytes, and those that ran against time."""
     whole, rest = rows.filter(pl.col("scheme") == "float32"), rows.filter(pl.col("scheme") != "float32")
-    domain = (rest["moved"].min() / 1.8, rest["moved"].max() * 1.8)
+    domain = (rest["moved"].min() / 3, rest["moved"].max() * 1.8)
     height = 260 if models == 1 else 190
     sizes = pl.concat([rows["mib"], whole["mib"]])
     span = (sizes.min() / 1.25, sizes.max() * 1.25)
@@ -79,9 +81,8 @@ def panel(
     look: Look,
     leftmost: bool,
 ) -> alt.LayerChart:
-    # Names where they can be read: of what ran.
-    label = pl.when(pl.col("execution") == "simulated").then(pl.lit("")).otherwise(pl.col("scheme"))
-    shown = rows.select("scheme", "execution", "families", "moved", "mib", "decode_ms", label=label)
+    shown = rows.select("scheme", "execution", "families", "moved", "mib", "decode_ms")
+    named = with_sides(shown.filter(pl.col("execution") != "simulated"), domain, height)
     y = alt.Y(
         "moved:Q",
         scale=alt.Scale(type="log", domain=list(domain), nice=False),
@@ -113,9 +114,18 @@ def panel(
         marks("simulated", size=50, fill=theme.PAPER, strokeWidth=1.6, stroke=look.colour),
         marks("unquantized", size=70, filled=True, color=look.colour),
         marks("packed", size=90, filled=True, color=look.colour, stroke=theme.PAPER, strokeWidth=1),
-        base.mark_text(align="left", dx=8, dy=-6, fontSize=11, color=theme.INK).encode(text="label:N"),
     ]
+    for below, dy in ((False, -6), (True, 8)):
+        names = alt.Chart(named.filter(pl.col("below") == below), **size).encode(x=x, y=y, text="scheme:N")
+        layers.append(names.mark_text(align="left", dx=8, dy=dy, fontSize=11, color=theme.INK))
     return alt.layer(*layers).properties(title=alt.TitleParams(heading, fontSize=12, offset=6))
+
+
+def with_sides(rows: pl.DataFrame, domain: tuple[float, float], height: int) -> pl.DataFrame:
+    """With `below`: a name goes below its mark if that of the mark above it would stand in its way."""
+    pixels = -height / math.log(domain[1] / domain[0]) * pl.col("moved").log()
+    near = (pixels - pixels.shift(1)).fill_null(height) < LINE
+    return rows.sort("moved", descending=True, maintain_order=True).with_columns(below=near)
 
 
 def mark_key() -> alt.LayerChart:

@@ -45,7 +45,10 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     ]
     body = alt.vconcat(line_key(everything), alt.hconcat(*panels, spacing=24), spacing=6)
     return theme.finish(
-        alt.vconcat(theme.key(settings, models), body) if len(models) > 1 else body, title, CAPTION, settings
+        alt.vconcat(theme.key(settings, models, dashed=False), body, spacing=8) if len(models) > 1 else body,
+        title,
+        CAPTION,
+        settings,
     )
 
 

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.by_layer import layer_axis, with_depth
 
 TABLES = ("sink",)
 CAPTION = """
@@ -45,16 +46,11 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
 
 
 def weights_panel(rows: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChart:
-    shown = rows.unique(["model", "prompt", "layer"], keep="first", maintain_order=True).select(
-        "model", "prompt", "layer", weight=pl.col("weight_on_first").round_sig_figs(4)
-    )
+    once = with_depth(rows.unique(["model", "prompt", "layer"], keep="first", maintain_order=True))
+    shown = once.select("model", "prompt", "layer", "at", weight=pl.col("weight_on_first").round_sig_figs(4))
     prompts = shown["prompt"].n_unique()
     base = alt.Chart(shown, width=theme.panel_width(2, room=170), height=230).encode(
-        x=alt.X(
-            "layer:Q",
-            scale=alt.Scale(domain=[0, max(shown["layer"].max(), 1)], nice=False),
-            axis=alt.Axis(title="layer", tickMinStep=1, format="d", tickCount=7),
-        ),
+        x=layer_axis(once),
         y=alt.Y(
             "weight:Q",
             scale=alt.Scale(domain=[0, 1]),

@@ -95,8 +95,8 @@ def grid(panels: Sequence[alt.TopLevelMixin], side_by_side: int) -> alt.TopLevel
     return alt.concat(*panels, columns=side_by_side).resolve_scale(**independent)
 
 
-def key(settings: dict[str, Any], models: list[str]) -> alt.LayerChart:
-    """Names each model beside a piece of its line with its mark."""
+def key(settings: dict[str, Any], models: list[str], dashed: bool = True) -> alt.LayerChart:
+    """Names each model beside a piece of its line with its mark; not `dashed` where dashes mean something else."""
     of = looks(settings)
     entries, left, row = [], 0, 0
     for name in models:
@@ -112,12 +112,9 @@ def key(settings: dict[str, Any], models: list[str]) -> alt.LayerChart:
     place = alt.Scale(domain=[0, WIDTH], nice=False)
     base = alt.Chart(frame, width=WIDTH, height=alt.Step(18)).encode(y=alt.Y("row:O", axis=None))
     colour = alt.Color("model:N", scale=scale(settings, "colour"), legend=None)
-    line = base.mark_rule(strokeWidth=2.5).encode(
-        x=alt.X("left:Q", scale=place, axis=None),
-        x2="right:Q",
-        color=colour,
-        strokeDash=alt.StrokeDash("model:N", scale=scale(settings, "dash"), legend=None),
-    )
+    line = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("left:Q", scale=place, axis=None), x2="right:Q", color=colour)
+    if dashed:
+        line = line.encode(strokeDash=alt.StrokeDash("model:N", scale=scale(settings, "dash"), legend=None))
     mark = base.mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1).encode(
         x=alt.X("middle:Q", scale=place, axis=None),
         color=colour,

@@ -1,0 +1,11 @@
+"""The typed configuration: every key, its type, its default and what it means.
+
+`config/config.yaml` is read into `Config`. The JSON Schema and the list of keys are made from it by `docs.py`.
+A stage never sees the whole configuration: `settings` gives it exactly the entries that it uses.
+"""
+
+from tokentrail.config.by_stage import settings
+from tokentrail.config.run import Config, explain, load, parse
+from tokentrail.config.section import Name, Section
+
+__all__ = ["Config", "Name", "Section", "explain", "load", "parse", "settings"]

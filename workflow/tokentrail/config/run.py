@@ -1,0 +1,183 @@
+"""The configuration of a run as a whole, read and checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from tokentrail.config.anatomy import (
+    ArithmeticStage,
+    GeometryStage,
+    MergesStage,
+    PositionsStage,
+)
+from tokentrail.config.interventions import AblationsStage, FillerStage, PatchingStage, SinkStage
+from tokentrail.config.models import Model, Prompt
+from tokentrail.config.quantization import QuantizationStage
+from tokentrail.config.section import Name, PromptsStage, Section, Text
+from tokentrail.config.times import CacheStage, CostStage, TimingStage
+from tokentrail.config.trace import (
+    DistributionStage,
+    NameSwapsStage,
+    NextTokenStage,
+    ParityStage,
+)
+from tokentrail.errors import ConfigError
+
+
+class Stages(Section):
+    """Settings of the stages."""
+
+    parity: ParityStage = ParityStage()
+    """Parity gate."""
+    next_token: NextTokenStage = NextTokenStage()
+    """First tokens."""
+    name_swaps: NameSwapsStage = NameSwapsStage()
+    """Name swaps."""
+    lens: PromptsStage = PromptsStage()
+    """Logit lens."""
+    residual: PromptsStage = PromptsStage()
+    """Sizes along the stream."""
+    ablations: AblationsStage = AblationsStage()
+    """Parts switched off."""
+    filler: FillerStage = FillerStage()
+    """Distance: the stages `filler_sweep` and `long_range`."""
+    patching: PatchingStage = PatchingStage()
+    """Interchange between prompts."""
+    attribution: PromptsStage = PromptsStage()
+    """Direct logit attribution."""
+    mixing: PromptsStage = PromptsStage()
+    """Attention weights and unrolled Mamba2, in full."""
+    attention: PromptsStage = PromptsStage()
+    """Every attention head's last row."""
+    sink: SinkStage = SinkStage()
+    """What position 0 is needed for."""
+    cache: CacheStage = CacheStage()
+    """Decode with a cache, and the cache's bytes."""
+    timing: TimingStage = TimingStage()
+    """Decode and prefill times: the stages `timing`, `timing_summary` and `machine`."""
+    cost: CostStage = CostStage()
+    """Price of a million tokens."""
+    quantization: QuantizationStage = QuantizationStage()
+    """Quantization: the stages `quantization_quality`, `quantization_timing`, `quantization`, `quantization_error`."""
+    distribution: DistributionStage = DistributionStage()
+    """The whole distribution."""
+    merges: MergesStage = MergesStage()
+    """Byte-level BPE, replayed."""
+    geometry: GeometryStage = GeometryStage()
+    """The token table as vectors."""
+    positions: PositionsStage = PositionsStage()
+    """How position enters."""
+    block: PromptsStage = PromptsStage()
+    """One layer, step by step."""
+    mlp: PromptsStage = PromptsStage()
+    """Inside the FFN."""
+    arithmetic: ArithmeticStage = ArithmeticStage()
+    """Sizes and work."""
+
+
+ON_SOME_PROMPTS = (
+    "lens",
+    "residual",
+    "ablations",
+    "attribution",
+    "mixing",
+    "attention",
+    "sink",
+    "cache",
+    "distribution",
+    "positions",
+    "block",
+    "mlp",
+)
+
+
+class Config(Section):
+    """A run: which models, which prompts, which settings."""
+
+    run: Name
+    """Name of the run; results go to `results/<run>`."""
+    title: Text
+    """Title of the report."""
+    models: dict[Name, Model] = Field(min_length=1)
+    """Models by name; the name is used in paths and tables."""
+    prompts: dict[Name, Prompt] = Field(min_length=1)
+    """Prompts by name."""
+    stages: Stages = Stages()
+    """Settings of the stages."""
+    device: Text = "cpu"
+    """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
+    memory_mb: int = Field(default=2048, ge=16)
+    """Largest working memory of one batch of interventions, or of one timed case, beside the model itself."""
+    ledgers: list[Text] = []
+    """Published figures to hold the run against: CSV files, one row a figure; `config/README.md` says how."""
+    lock_file: Text = "config/weights.lock.json"
+    """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
+
+    @model_validator(mode="after")
+    def check(self):
+        ablations, pairs = self.stages.ablations, self.stages.patching.pairs
+        named = {f"{stage}.prompts": getattr(self.stages, stage).prompts or [] for stage in ON_SOME_PROMPTS}
+        named["ablations.references"] = ablations.references
+        named["ablations.resample_from"] = [*ablations.resample_from, *ablations.resample_from.values()]
+        named["quantization.prompt"] = [name for name in [self.stages.quantization.prompt] if name is not None]
+        named["patching.pairs"] = [name for pair in pairs for name in (pair.prompt, pair.source)]
+        for key, names in named.items():
+            for prompt in names:
+                if prompt not in self.prompts:
+                    raise ValueError(f"stages.{key} names {prompt!r}, which is not under `prompts`")
+        if "operations" in ablations.model_fields_set and "resample" in ablations.operations:
+            for prompt in ablations.prompts or self.prompts:
+                if prompt not in ablations.resample_from:
+                    raise ValueError(
+                        f"stages.ablations.operations asks to resample, but stages.ablations.resample_from does not "
+                        f"say from which prompt {prompt!r} takes its values"
+                    )
+        return self
+
+
+def parse(raw: dict[str, Any]) -> Config:
+    """The typed configuration. Raises ConfigError with one sentence for the first mistake found."""
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(explain(error)) from None
+
+
+def explain(error: ValidationError) -> str:
+    """The first mistake as one sentence: the key, the value, the remedy."""
+    mistakes = error.errors()
+    first = mistakes[0]
+    kinds = {"package", "hub", "folder"}
+    key = ".".join(str(part) for part in first["loc"] if part not in kinds) or "the configuration"
+    value = first["input"]
+    more = f" ({len(mistakes) - 1} more after it)" if len(mistakes) > 1 else ""
+    match first["type"]:
+        case "extra_forbidden":
+            return f"unknown key {key} in the configuration; remove it or correct its spelling{more}"
+        case "missing":
+            return f"the configuration lacks the key {key}; add it{more}"
+        case "value_error":
+            return f"{key}: {first['ctx']['error']}{more}"
+        case _:
+            shown = json.dumps(value, default=str)
+            shown = shown if len(shown) <= 60 else shown[:57] + "..."
+            return f"{key} is {shown}, but {first['msg'][0].lower()}{first['msg'][1:]}{more}"
+
+
+def load(path: Path) -> Config:
+    """The configuration in a YAML file, for scripts that are run by hand."""
+    import yaml
+
+    try:
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration file at {path}; give one with --config") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} holds no mapping of keys to values; start from config/config.yaml")
+    return parse(raw)

@@ -1,0 +1,31 @@
+"""What columns are declared with."""
+
+from __future__ import annotations
+
+import dataframely as dy
+
+
+def text(description: str, **options) -> dy.String:
+    return dy.String(description=description, **options)
+
+
+def count(description: str, unit: str = "count", **options) -> dy.Int64:
+    return dy.Int64(description=description, metadata={"unit": unit}, **{"min": 0, **options})
+
+
+def number(description: str, unit: str = "", **options) -> dy.Float64:
+    return dy.Float64(description=description, metadata={"unit": unit}, **options)
+
+
+def prob(description: str, **options) -> dy.Float64:
+    return number(description, "probability", min=0.0, max=1.0 + 1e-9, **options)
+
+
+def flag(description: str, **options) -> dy.Bool:
+    return dy.Bool(description=description, **options)
+
+
+class Table(dy.Schema):
+    """A table of one model; `model` comes first."""
+
+    model = text("model name, as in the configuration", min_length=1)
