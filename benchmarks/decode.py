@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import SHAPES, checkpoint_of
 from rounds import prepared, verdict
+from tokentrail.allocator import keep_freed
 from tokentrail.forward.frame import Model
 from tokentrail.measure.limits import matrix_peak, read_bandwidth
 from tokentrail.measure.reference import Transformers
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=min(2, torch.get_num_threads()))
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    keep_freed()
     bandwidth = read_bandwidth()
     print(
         f"torch {torch.__version__}, {asked.threads} threads; float32 matrix peak {matrix_peak() / 1e9:.0f} GFLOP/s, "

@@ -27,6 +27,9 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from models import PUBLISHED, SHAPES, checkpoint_of, random_ids  # noqa: E402
 from rounds import interleaved, verdict  # noqa: E402
+from tokentrail.allocator import keep_freed  # noqa: E402
+from tokentrail.forward.cells.linear import worth_blocking  # noqa: E402
+from tokentrail.forward.families import read_spec  # noqa: E402
 from tokentrail.forward.frame import Model, forward, last  # noqa: E402
 from tokentrail.measure.limits import matrix_peak, read_bandwidth  # noqa: E402
 from tokentrail.measure.work import parameter_bytes  # noqa: E402
@@ -57,12 +60,11 @@ def prefill_ratio(model: Model, reference: torch.nn.Module, tokens: int, rounds:
 def compare(shape: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, reference = checkpoint_of(shape, Path(folder))
-        model = load_model(checkpoint, block=True)
-    print(f"\n{shape}", flush=True)
-    for tokens in LENGTHS:
-        room = model.spec.learned_positions
-        tokens = tokens if room is None else min(tokens, room)
-        print("  " + prefill_ratio(model, reference, tokens, rounds), flush=True)
+        print(f"\n{shape}", flush=True)
+        for tokens in LENGTHS:
+            tokens = min(tokens, read_spec(checkpoint.config).learned_positions or tokens)
+            model = load_model(checkpoint, block=worth_blocking(tokens))
+            print("  " + prefill_ratio(model, reference, tokens, rounds), flush=True)
 
 
 @torch.inference_mode()
@@ -101,6 +103,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="peak memory instead of time; one published shape")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    keep_freed()
     if asked.memory and len(asked.shapes) == 1:
         memory(asked.shapes[0])
         return

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import checkpoint_of, random_ids
 from rounds import interleaved, ratio
+from tokentrail.allocator import keep_freed
 from tokentrail.forward.frame import Model
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
@@ -188,6 +189,7 @@ def main() -> None:
     parser.add_argument("--many", type=int, metavar="variants", help="peak memory with that many variants")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    keep_freed()
     if asked.many:
         many(asked.many)
         return

@@ -26,6 +26,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import checkpoint_of, random_ids
+from tokentrail.allocator import keep_freed
 from tokentrail.forward.frame import Model
 from tokentrail.measure.quantization_timing import grown
 from tokentrail.measure.rounds import Prepare, shuffled
@@ -143,6 +144,7 @@ def main() -> None:
     parser.add_argument("--resident", metavar="name", help="what one model of a prepared folder takes, in bytes")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
+    keep_freed()
     if asked.resident:
         resident(asked.resident, Path(asked.shapes[0]))
         return

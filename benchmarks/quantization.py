@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from models import ROOT
 from tokentrail import config
+from tokentrail.allocator import keep_freed
 from tokentrail.measure import quantization_quality
 from tokentrail.weights.fetch import fetch
 from tokentrail.weights.load import load
@@ -55,6 +56,7 @@ def main() -> None:
         print(yaml.safe_dump({"stages": {"quantization": block}}, sort_keys=False))
         return
     torch.set_num_threads(asked.threads)
+    keep_freed()
     raw = yaml.safe_load((ROOT / "config/config.yaml").read_text(encoding="utf-8"))
     raw["stages"]["quantization"] = block
     parsed = config.parse(raw)

@@ -1,11 +1,11 @@
 """May the model be looked into? Only if its pass equals the reference within the tolerance."""
 
 from tokentrail import stage
-from tokentrail.measure import parity
+from tokentrail.measure import parity_gate
 
 
 def main(job: stage.Job) -> None:
-    job.write_text(parity.gate(job.table("parity"), job.table("parity_layers"), job.settings["model"]) + "\n")
+    job.write_text(parity_gate.gate(job.table("parity"), job.table("parity_layers"), job.settings["model"]) + "\n")
 
 
 if "snakemake" in globals():

@@ -2,12 +2,14 @@
 
 from tokentrail import stage
 from tokentrail.measure import tokens
-from tokentrail.weights.load import load
+from tokentrail.weights.checkpoint import open_checkpoint
+from tokentrail.weights.tokenizer import open_tokenizer
 
 
 def main(job: stage.Job) -> None:
-    loaded = load(job.table("weights"), job.settings)
-    job.write(tokens.measure(loaded, job.settings), loaded.checkpoint.sha256)
+    checkpoint = open_checkpoint(job.table("weights"))
+    tokenizer = open_tokenizer(checkpoint.tokenizer_file, job.settings["bos"], job.settings["model"])
+    job.write(tokens.measure(tokenizer, job.settings), checkpoint.sha256)
 
 
 if "snakemake" in globals():

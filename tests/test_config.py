@@ -145,6 +145,7 @@ def test_mistakes_in_what_is_taken_apart_are_named(stages, words):
     ("quantization", "words"),
     [
         ({"prompt": "nobody"}, "stages.quantization.prompt names 'nobody'"),
+        ({"models": ["nobody"]}, "stages.quantization.models names 'nobody'"),
         ({"errors": ["q4"]}, "stages.quantization: errors names 'q4', which is not under schemes"),
         (
             {"schemes": {"float32": {"bits": 4, "group_size": 64}}},
@@ -172,6 +173,18 @@ def test_each_stage_of_quantization_sees_its_own_schemes():
     }
     assert seen == {"quality": {"a", "b"}, "timing": {"a"}, "error": {"b"}}
     assert set(config.settings(parsed, "quantization_quality", "a")["prompts"]) == {"p"}
+
+
+def test_a_model_that_is_not_to_be_quantized_has_no_schemes():
+    schemes = {"q": {"bits": 4, "group_size": 32, "packed": True}}
+
+    def change(raw):
+        raw["stages"]["quantization"] = {"schemes": schemes, "errors": ["q"], "models": ["b"]}
+
+    parsed = config.parse(changed(change))
+    for stage in ("quality", "timing", "error"):
+        seen = {model: set(config.settings(parsed, f"quantization_{stage}", model)["schemes"]) for model in "ab"}
+        assert seen == {"a": set(), "b": {"q"}}
 
 
 def test_braces_of_a_template_must_be_those_of_factors():

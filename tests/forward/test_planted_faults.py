@@ -43,8 +43,8 @@ FAULTS = [
     Fault("LayerNorm without its bias", "gpt2", NORM, "weights.weight, weights.bias, spec.eps", "weights.weight, None, spec.eps"),
     Fault("epsilon fixed", "gpt2-inner", NORM, "weights.bias, spec.eps)", "weights.bias, 1e-5)"),
     # Rotation
-    Fault("neighbours rotated, not halves", "llama", ROPE, "x.roll(x.shape[-1] // 2, dims=-1)", "x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)"),
-    Fault("rotation the other way", "llama", ROPE, "torch.cat([-sin, sin]", "torch.cat([sin, -sin]"),
+    Fault("neighbours rotated, not halves", "llama", ROPE, "x.chunk(2, dim=-1), turned.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2]), (turned[..., ::2], turned[..., 1::2])"),
+    Fault("rotation the other way", "llama", ROPE, "sin.to(dtype)", "-sin.to(dtype)"),
     Fault("queries not rotated", "qwen3", ATTENTION, "qk = rotate(qk, cos, sin)", "qk = torch.cat([qk[:, : spec.heads], rotate(qk[:, spec.heads :], cos, sin)], dim=1)"),
     Fault("theta ignored", "llama-theta", ROPE, "spec.theta**-exponents", "10000.0**-exponents"),
     Fault("Llama-3 scaling ignored", "llama3-scaling", ROPE, "if spec.scaling is None:", "if True:"),
@@ -59,7 +59,7 @@ FAULTS = [
     Fault("key/value heads interleaved", "llama", ATTENTION, "    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,", "    k, v = (t.repeat(1, 3, 1, 1) for t in (k, v))\n    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,"),
     Fault("qk-norm dropped", "qwen3", ATTENTION, "if spec.qk_norm is not None:", "if False:"),
     Fault("q normalised with k's weight", "qwen3", ASSEMBLE, '(tensor(f"{name}.q_norm.weight"), cell.heads)', '(tensor(f"{name}.k_norm.weight"), cell.heads)'),
-    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    if spec.qk_norm is not None:\n        qk = norm(qk, weights.qk_norm, spec.qk_norm)\n    if spec.rope is not None:\n        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)  # (rows, 1, tokens, head_dim)\n        qk = rotate(qk, cos, sin)\n", "    cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n    qk = norm(rotate(qk, cos, sin), weights.qk_norm, spec.qk_norm)\n"),
+    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    if spec.qk_norm is not None:\n        qk = norm(qk, weights.qk_norm, spec.qk_norm)\n    if spec.rope is not None:\n        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n        qk = rotate(qk, cos, sin)\n", "    cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n    qk = norm(rotate(qk, cos, sin), weights.qk_norm, spec.qk_norm)\n"),
     # The frame
     Fault("embedding multiplier forgotten", "granite-nope", FRAME, " * model.spec.embedding_scale", ""),
     Fault("residual multiplier forgotten on the mixer", "granite-nope", FRAME, 'tap("mixer_out", i, y), alpha=spec.residual_scale', 'tap("mixer_out", i, y), alpha=1'),
@@ -114,6 +114,7 @@ def put_through_the_gate(pair):
     """The gate's own code, freshly imported: ours, as mutated, against the reference and against itself in float64."""
     parity = importlib.import_module("tokentrail.measure.parity")
     layers = importlib.import_module("tokentrail.measure.parity_layers")
+    gate = importlib.import_module("tokentrail.measure.parity_gate").gate
     frame = importlib.import_module("tokentrail.forward.frame")
     load = importlib.import_module("tokentrail.weights.load")
     reference_sites = importlib.import_module("tokentrail.measure.reference").reference_sites
@@ -129,7 +130,7 @@ def put_through_the_gate(pair):
         compare = layers.Compare(seen)
         frame.forward(model, ids, tap=compare)
     table = table.with_columns(tolerance=pl.lit(TOLERANCE), prompt=pl.lit("random"))
-    return parity.gate(table, pl.DataFrame(compare.rows), "faulty")
+    return gate(table, pl.DataFrame(compare.rows), "faulty")
 
 
 @pytest.mark.parametrize("variant", sorted({fault.variant for fault in FAULTS}))

@@ -15,7 +15,7 @@ from tokentrail.errors import PromptError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
-from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity, residual
+from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity_gate, residual
 
 STAGES = ["tokens", "next_token", "distribution", "lens", "residual", "parity", "parity_layers", "block", "mlp"]
 SWAPS = {
@@ -24,11 +24,16 @@ SWAPS = {
 }
 
 
+def measured(stage, loaded, settings):
+    """The stage's table; cutting prompts takes a tokenizer and no model."""
+    measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
+    return measure(loaded.tokenizer if stage == "tokens" else loaded, settings)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_fits_its_schema_and_repeats_itself(loaded, settings, stage, tmp_path):
-    measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
     for name in ("one", "two"):
-        tables.write(stage, measure(loaded, settings), tmp_path / name)
+        tables.write(stage, measured(stage, loaded, settings), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert set(tables.read(stage, tmp_path / "one")["prompt"]) == set(settings["prompts"])
 
@@ -49,7 +54,7 @@ def test_a_prompt_that_cannot_be_run_is_refused_before_any_runs(loaded, settings
         pytest.skip("cutting a prompt needs no target and no position")
     prompts = settings["prompts"] | {"bad": settings["prompts"]["alice"] | change}
     with pytest.raises(PromptError, match=message):
-        importlib.import_module(f"tokentrail.measure.{stage}").measure(loaded, settings | {"prompts": prompts})
+        measured(stage, loaded, settings | {"prompts": prompts})
 
 
 def test_next_token_shows_the_top_and_always_the_target(loaded, settings):
@@ -211,6 +216,6 @@ def test_the_gate_reads_the_tables():
         }
     )
     with pytest.raises(ParityError, match=r"prompt b at position 4 .* 0\.002, .*layer 1, site mixer_out"):
-        parity.gate(pl.DataFrame(rows), layers, "m")
+        parity_gate.gate(pl.DataFrame(rows), layers, "m")
     passed = pl.DataFrame(rows).with_columns(max_abs_logit_diff=pl.lit(1e-3))
-    assert "tolerance 0.001" in parity.gate(passed, layers, "m")
+    assert "tolerance 0.001" in parity_gate.gate(passed, layers, "m")

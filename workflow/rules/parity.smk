@@ -39,7 +39,7 @@ rule parity_gate:
     log:
         f"{LOGS}/{{model}}/parity_gate.log",
     conda:
-        "../../envs/torch.yaml"
+        "../../envs/tables.yaml"
     params:
         job=job("parity_gate"),
     script:

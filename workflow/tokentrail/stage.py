@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokentrail.allocator import keep_freed
 from tokentrail.errors import TokentrailError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def check_still_wanted() -> None:
 
 
 def use_threads(threads: int) -> None:
-    """Hold torch, if the script uses it, to the job's threads and the cores that this process may run on.
+    """Hold torch, if the script uses it, to the job's threads, the cores that this process may run on and its memory.
 
     Snakemake's own limit, OMP_NUM_THREADS, can exceed the machine's cores, and that slows torch down.
     """
@@ -145,6 +146,7 @@ def use_threads(threads: int) -> None:
         return
     import torch
 
+    keep_freed()
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(max(1, min(threads, available)))
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)

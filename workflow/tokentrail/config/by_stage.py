@@ -31,10 +31,11 @@ def ablation_settings(config: Config) -> dict[str, Any]:
     }
 
 
-def quantization_settings(config: Config, stage: str) -> dict[str, Any]:
-    """What the quality, the times and the errors of quantization each use."""
+def quantization_settings(config: Config, stage: str, model: str) -> dict[str, Any]:
+    """What the quality, the times and the errors of quantization each use; no schemes for a model that is left out."""
     chosen = config.stages.quantization
-    schemes = {name: scheme.model_dump() for name, scheme in chosen.schemes.items()}
+    wanted = chosen.models is None or model in chosen.models
+    schemes = {name: scheme.model_dump() for name, scheme in chosen.schemes.items() if wanted}
     match stage:
         case "quantization_quality":
             name = chosen.prompt or next(iter(config.prompts))
@@ -46,7 +47,7 @@ def quantization_settings(config: Config, stage: str) -> dict[str, Any]:
         case "quantization_timing":
             packed = {name: scheme for name, scheme in schemes.items() if scheme["packed"]}
             return {"schemes": packed, **chosen.times.model_dump()}
-    return {"schemes": {name: schemes[name] for name in chosen.errors}}
+    return {"schemes": {name: schemes[name] for name in chosen.errors if wanted}}
 
 
 def settings(config: Config, stage: str, model: str | None = None) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
         case "cost":
             return {"model": model} | config.stages.cost.model_dump()
         case "quantization_quality" | "quantization_timing" | "quantization_error":
-            return common | quantization_settings(config, stage)
+            return common | quantization_settings(config, stage, model)
         case "quantization":
             return {"model": model}
         case "distribution" | "positions":

@@ -74,6 +74,8 @@ class QuantizationStage(Section):
 
     schemes: dict[Name, QuantizationScheme] = {}
     """Schemes by name."""
+    models: list[Name] | None = None
+    """Models that are quantized; all of them if not given."""
     prompt: Name | None = None
     """Prompt whose answer is compared; the first one if not given."""
     passages: dict[Name, Text] = {}

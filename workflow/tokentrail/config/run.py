@@ -129,6 +129,9 @@ class Config(Section):
             for prompt in names:
                 if prompt not in self.prompts:
                     raise ValueError(f"stages.{key} names {prompt!r}, which is not under `prompts`")
+        for model in self.stages.quantization.models or []:
+            if model not in self.models:
+                raise ValueError(f"stages.quantization.models names {model!r}, which is not under `models`")
         if "operations" in ablations.model_fields_set and "resample" in ablations.operations:
             for prompt in ablations.prompts or self.prompts:
                 if prompt not in ablations.resample_from:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.allocator import give_back
 from tokentrail.errors import ConfigError
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward
@@ -88,13 +88,6 @@ def grown(load: Callable[[], Model]) -> tuple[Model, int]:
     forward(model, torch.zeros(1, 1, dtype=torch.int64, device=model.final_norm.weight.device))
     give_back()
     return model, max(process.memory_info().rss - before, 0)
-
-
-def give_back() -> None:
-    """Return what was freed to the system, so that it is not counted again. Only glibc needs to be asked."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 def prepared(

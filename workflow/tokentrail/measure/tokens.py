@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.weights.load import Loaded
+from tokentrail.weights.tokenizer import Tokenizer
 
 
-def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
+def measure(tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `tokens`. Raises PromptError for an empty prompt or one that the tokenizer rewrites."""
-    tokenizer, rows = loaded.tokenizer, []
+    rows = []
     for name, prompt in settings["prompts"].items():
         tokenizer.encode(prompt["text"])  # refuses an empty prompt
         for position, piece in enumerate(tokenizer.pieces(prompt["text"])):

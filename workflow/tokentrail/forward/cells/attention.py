@@ -50,7 +50,7 @@ def attention(
     if spec.qk_norm is not None:
         qk = norm(qk, weights.qk_norm, spec.qk_norm)
     if spec.rope is not None:
-        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)  # (rows, 1, tokens, head_dim)
+        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)
         qk = rotate(qk, cos, sin)
     q, k = qk.split_with_sizes([spec.heads, spec.kv_heads], dim=1)  # each (rows, heads or kv_heads, tokens, head_dim)
     q, k, v = tap("q", layer, q), tap("k", layer, k), tap("v", layer, v)

@@ -23,8 +23,8 @@ class BlockedLinear(NamedTuple):
     """The same product on float32 CPU weights that oneDNN has laid out in blocks, once and for all.
 
     A plain product re-packs its weights at every call, which costs as much as the arithmetic when there are few
-    tokens. For one or two rows, as in decoding, it does not, and is the faster of the two: it is taken if the plain
-    weights were kept. Inference only.
+    tokens. For one or two rows, as in decoding, it does not, and for very many the packing is soon paid: there the
+    plain product is the faster of the two, and is taken if the plain weights were kept. Inference only.
     """
 
     weight: Tensor  # (out, in), in oneDNN's own layout
@@ -32,14 +32,19 @@ class BlockedLinear(NamedTuple):
     plain: Tensor | None = None  # (out, in), the same numbers as they were
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.plain is not None and x.numel() <= FEW_ROWS * x.shape[-1]:
+        if self.plain is not None and not worth_blocking(x.numel() // x.shape[-1]):
             return F.linear(x, self.plain, self.bias)
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
-FEW_ROWS = 2  # up to so many rows, the plain product packs nothing
+FEW_ROWS, MANY_ROWS = 2, 1024  # up to so few rows, and from so many on, the plain product is the faster one
 SMALL = 1 << 18  # a matrix of fewer numbers is not blocked: a call of oneDNN costs more than it saves
-TYPICAL_TOKENS = 32  # the number of rows that the blocks are chosen for; any number works
+TYPICAL_ROWS = 512  # the number of rows that the blocks are chosen for; any number works
+
+
+def worth_blocking(rows: int) -> bool:
+    """Whether products of so many rows are faster on blocked weights."""
+    return FEW_ROWS < rows < MANY_ROWS
 
 
 def blocked(linear: Linear, keep: bool = False) -> Linear | BlockedLinear:
@@ -51,5 +56,5 @@ def blocked(linear: Linear, keep: bool = False) -> Linear | BlockedLinear:
     fits = weight.dtype == torch.float32 and weight.device.type == "cpu" and torch.backends.mkldnn.is_available()
     if not fits or weight.numel() < SMALL:
         return linear
-    inner = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_TOKENS)
+    inner = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), TYPICAL_ROWS)
     return BlockedLinear(inner, bias, weight if keep else None)

@@ -38,4 +38,4 @@ def norm(x: Tensor, weights: NormWeights, spec: specs.Norm) -> Tensor:
 def unit_rms(x: Tensor, eps: float) -> Tensor:
     """x (..., width) divided by its root mean square over the last axis, as a tensor of its own."""
     w = wide(x)
-    return (w * torch.rsqrt(w.square().mean(-1, keepdim=True) + eps)).to(x.dtype)
+    return (w * w.square().mean(-1, keepdim=True).add_(eps).rsqrt_()).to(x.dtype)

@@ -28,15 +28,19 @@ def frequencies(spec: specs.Rope, head_dim: int) -> Tensor:
 
 
 def rotation(positions: Tensor, spec: specs.Rope, head_dim: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """cos and sin for positions (rows, tokens): each (rows, 1, tokens, head_dim). Angles are taken in float64.
+    """cos (rows, 1, tokens, head_dim) and sin (rows, 1, tokens, head_dim / 2) for positions (rows, tokens).
 
-    The sine of each pair's first channel has its sign turned, as `rotate` needs it.
+    The cosine stands there for both channels of each pair. Angles are taken in float64.
     """
     angle = (positions.double()[..., None] * frequencies(spec, head_dim).to(positions.device))[:, None]
     cos, sin = angle.cos(), angle.sin()  # (rows, 1, tokens, head_dim / 2)
-    return torch.cat([cos, cos], dim=-1).to(dtype), torch.cat([-sin, sin], dim=-1).to(dtype)
+    return torch.cat([cos, cos], dim=-1).to(dtype), sin.to(dtype)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x (rows, heads, tokens, head_dim): channel i pairs with channel i + head_dim / 2, halves not neighbours."""
-    return (x * cos).addcmul_(x.roll(x.shape[-1] // 2, dims=-1), sin)
+    turned = x * cos
+    (a, b), (turned_a, turned_b) = x.chunk(2, dim=-1), turned.chunk(2, dim=-1)
+    turned_a.addcmul_(b, sin, value=-1)
+    turned_b.addcmul_(a, sin)
+    return turned
