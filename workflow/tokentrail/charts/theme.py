@@ -91,8 +91,8 @@ def heading(text: str, subtitle: str | list[str] = "") -> alt.TitleParams:
 
 def grid(panels: Sequence[alt.TopLevelMixin], side_by_side: int) -> alt.TopLevelMixin:
     """Panels in rows; scales are each panel's own, so that a domain is what the panel says."""
-    independent = {"x": "independent", "y": "independent"}
-    return alt.concat(*panels, columns=side_by_side).resolve_scale(**independent)
+    independent = alt.ScaleResolveMap(x="independent", y="independent")
+    return alt.concat(*panels, columns=side_by_side, resolve=alt.Resolve(scale=independent))
 
 
 def key(settings: dict[str, Any], models: list[str], dashed: bool = True) -> alt.LayerChart:
@@ -159,4 +159,6 @@ def finish(chart: alt.TopLevelMixin, title: str, caption: str, settings: dict[st
     notes = [f"{look.label}: {look.note}" if look.note else look.label for look in of if look.note or len(of) == 1]
     subtitle = [line for note in notes for line in textwrap.wrap(note, 110)]
     params = alt.TitleParams(text=title, subtitle=subtitle, fontSize=16, offset=14, frame="bounds")
-    return chart.properties(title=params, description=" ".join(caption.split()), config=CONFIG)
+    # Set in place: `properties` copies the chart, and copying takes longer than drawing.
+    chart.title, chart.description, chart.config = params, " ".join(caption.split()), CONFIG
+    return chart
