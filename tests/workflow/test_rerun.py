@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tokentrail.provenance import constant
-from tokentrail.tables import TIMED
+from tokentrail.tables import TIMED, read
 
 pytestmark = pytest.mark.slow
 
@@ -156,6 +156,25 @@ def test_rounds_of_quantization(done):
 def test_how_codes_are_chosen(done):
     done.append("workflow/tokentrail/quantize/quantizer.py", "\n# edited\n")
     assert done.plan() == jobs_for({"quantization_quality", "quantization_timing", "quantization_error"})
+
+
+def test_a_ledger_and_what_it_is_held_against(done):
+    ledger, judged = done.path / "config" / "ledger.csv", {"reproduction", "charts/reproduction"}
+    ledger.write_text(
+        "id,stage,model,input,quantity,value,tolerance_kind,tolerance\n"
+        "mine,next_token,alpha,king,target_rank_zero_based,-1,exact,\n"
+    )
+    done.configure(lambda c: c.update(ledgers=["config/ledger.csv"]))
+    assert done.plan() == judged | {"report"}
+    done.run()
+    (figure,) = read("reproduction", done.results / "reproduction.parquet").to_dicts()
+    assert figure["status"] == "differs", "no rank is below 0"
+    assert done.plan() == set()
+
+    ledger.write_text(ledger.read_text().replace(",-1,", f",{figure['measured_value']:.0f},"))
+    assert done.plan() == judged | {"report"}
+    done.configure(lambda c: c["stages"]["merges"]["words"].append("queen"))
+    assert done.plan() == jobs_for({"merges"}) | judged
 
 
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])
