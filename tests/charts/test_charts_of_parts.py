@@ -156,3 +156,17 @@ def test_a_key_shows_no_dashes_where_dashes_mean_something_else():
     key = json.dumps(spec["vconcat"][0])
     assert '"field": "model"' in key and "strokeDash" not in key
     assert "strokeDash" in json.dumps(spec_of("lens", 4)["vconcat"][0])
+
+
+def test_without_a_passage_the_prompt_has_the_only_line():
+    """What the key shows is drawn, and what is drawn is in the key."""
+    tables = synthetic.tables(4)
+    tables["quantization"] = tables["quantization"].filter(pl.col("passage") == "")
+    dashed = '"mark": {"type": "line", "opacity": 0.75, "strokeDash": [4, 3], "strokeWidth": 1.4}'
+    without, with_one = (
+        json.dumps(draw("quantization_sweeps", 4, tables).to_dict()),
+        json.dumps(spec_of("quantization_sweeps", 4)),
+    )
+    for said, in_words in ((without, "mean over positions"), (without, dashed)):
+        assert in_words not in said and in_words in with_one
+    assert "last position" in without

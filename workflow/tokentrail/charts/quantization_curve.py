@@ -13,11 +13,11 @@ from tokentrail.charts.looks import Look, looks
 
 TABLES = ("quantization",)
 CAPTION = """
-How far the predictions move (mean KL from the float32 model over the passage, logarithmic) against what is saved: at
-the left the bytes of all weights (logarithmic), at the right the measured time of one decode step. Full diamonds are
-packed: the codes were stored, and a kernel that reads them ran. Hollow circles are simulated: rounded weights that
-ran in float32, with bytes by the formula and no time. The cross is the model in bfloat16, the dashed line float32.
-The best marks are those at the lower left. Each row is one model.
+How far the predictions move (mean KL from the float32 model over the passage, or the prompt where no passage was read,
+logarithmic) against what is saved: at the left the bytes of all weights (logarithmic), at the right the measured time
+of one decode step. Full diamonds are packed: the codes were stored, and a kernel that reads them ran. Hollow circles
+are simulated: rounded weights that ran in float32, with bytes by the formula and no time. The cross is the model in
+bfloat16, the dashed line float32. The best marks are those at the lower left. Each row is one model.
 
 It does not show what other kernels or other machines would do: the times are those of the kernels and the machine of
 this run, one row at a time. A simulated scheme has no time at all, and whether it could be faster is not known. One

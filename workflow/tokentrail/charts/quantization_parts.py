@@ -13,10 +13,10 @@ from tokentrail.charts.looks import Look, looks
 TABLES = ("quantization",)
 CAPTION = """
 How far the predictions move when one part of the model is rounded and everything else keeps its values: the mean KL
-from the float32 model over the positions of the passage, on a logarithmic scale, with its bootstrap interval. The
-number of bits and the group size are the same in all rows. A tied token table has three rows: rounded in both its
-uses, only where tokens are looked up, only where logits are made. The hollow marks at the bottom are several parts at
-once. Each panel is one model.
+from the float32 model over the positions of the passage, on a logarithmic scale, with its bootstrap interval; where no
+passage was read, the KL on the prompt. The number of bits and the group size are the same in all rows. A tied token
+table has three rows: rounded in both its uses, only where tokens are looked up, only where logits are made. The
+hollow marks at the bottom are several parts at once. Each panel is one model.
 
 It does not show that the parts' errors add up, which the rows with several parts at once answer for their own sets
 alone. A part with more weights has more to lose, so that this is not the damage for each bit that is saved.

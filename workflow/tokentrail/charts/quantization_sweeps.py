@@ -15,7 +15,8 @@ CAPTION = """
 How far the predictions move from the float32 model's when all matrices are rounded: the mean KL over the positions of
 the passage, on a logarithmic scale, with its bootstrap interval over positions. At the left with fewer and fewer
 bits, at the right with more and more weights that share one scale. The dashed line is one prompt, at its last
-position. All of it is simulated: the weights are rounded, read back and run in float32.
+position; where no passage was read it is the only line, and solid. All of it is simulated: the weights are rounded,
+read back and run in float32.
 
 It does not show what is stored or how fast it runs. The passage is one text, and positions of one text are not
 independent, so that the intervals are too narrow for texts of another kind. Below a millionth of a nat float32's own
@@ -55,7 +56,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
 def panel(
     rows: pl.DataFrame, over: str, domain: tuple[float, float], settings: dict[str, Any], leftmost: bool
 ) -> alt.LayerChart:
-    """One sweep: a line for the passage with its intervals, and a dashed one for the prompt."""
+    """One sweep: a line for the passage with its intervals and a dashed one for the prompt; or the prompt's alone."""
     held = "group_size" if over == "bits" else "bits"
     fixed = rows[held].unique().sort().to_list()
     if over == "bits":
@@ -104,8 +105,9 @@ def panel(
         alt.Tooltip("moved:Q", title="KL", format=".3g"),
         alt.Tooltip("prompt_kl:Q", title="KL on the prompt", format=".3g"),
     ]
+    beside = base.mark_line(strokeWidth=1.4, strokeDash=[4, 3], opacity=0.75).encode(y=y("prompt_kl"))
     layers = [
-        base.mark_line(strokeWidth=1.4, strokeDash=[4, 3], opacity=0.75).encode(y=y("prompt_kl")),
+        *([beside] if passages(rows) else []),
         base.mark_rule(strokeWidth=2.2).encode(y=y("low"), y2="high:Q"),
         base.mark_line(strokeWidth=1.8).encode(y=y("moved")),
         base.mark_point(size=60, filled=True, opacity=1, stroke=theme.PAPER, strokeWidth=1).encode(
@@ -119,17 +121,17 @@ def spelled(values: list[int]) -> str:
     return " or ".join(f"{value:,}" for value in values)
 
 
+def passages(rows: pl.DataFrame) -> list[str]:
+    return [name for name in ordered(rows, "passage") if name]
+
+
 def line_key(rows: pl.DataFrame) -> alt.LayerChart:
-    """What the two kinds of line are."""
-    passages = [name for name in ordered(rows, "passage") if name]
-    prompts = ordered(rows, "prompt")
-    entries = [
-        {"left": 0, "label": f"passage {' / '.join(passages)}, mean over positions" if passages else "", "dash": False},
-        {"left": 330, "label": f"prompt {' / '.join(prompts)}, last position", "dash": True},
-    ]
-    frame = pl.DataFrame([entry for entry in entries if entry["label"]]).with_columns(
-        right=pl.col("left") + 30, text=pl.col("left") + 38
-    )
+    """What the two kinds of line are, or the one."""
+    labels = [f"prompt {' / '.join(ordered(rows, 'prompt'))}, last position"]
+    if read := passages(rows):
+        labels.insert(0, f"passage {' / '.join(read)}, mean over positions")
+    entries = [{"left": 330 * at, "label": label, "dash": at > 0} for at, label in enumerate(labels)]
+    frame = pl.DataFrame(entries).with_columns(right=pl.col("left") + 30, text=pl.col("left") + 38)
     place = alt.Scale(domain=[0, theme.WIDTH], nice=False)
     base = alt.Chart(frame, width=theme.WIDTH, height=16)
     line = base.mark_rule(strokeWidth=1.8, color=theme.MUTED).encode(
