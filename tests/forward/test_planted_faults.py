@@ -43,7 +43,7 @@ FAULTS = [
     Fault("LayerNorm without its bias", "gpt2", NORM, "weights.weight, weights.bias, spec.eps", "weights.weight, None, spec.eps"),
     Fault("epsilon fixed", "gpt2-inner", NORM, "weights.bias, spec.eps)", "weights.bias, 1e-5)"),
     # Rotation
-    Fault("neighbours rotated, not halves", "llama", ROPE, "x.chunk(2, dim=-1), turned.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2]), (turned[..., ::2], turned[..., 1::2])"),
+    Fault("neighbours rotated, not halves", "llama", ROPE, "x.chunk(2, dim=-1)", "x[..., ::2], x[..., 1::2]"),
     Fault("rotation the other way", "llama", ROPE, "sin.to(dtype)", "-sin.to(dtype)"),
     Fault("queries not rotated", "qwen3", ATTENTION, "qk = rotate(qk, cos, sin)", "qk = torch.cat([qk[:, : spec.heads], rotate(qk[:, spec.heads :], cos, sin)], dim=1)"),
     Fault("theta ignored", "llama-theta", ROPE, "spec.theta**-exponents", "10000.0**-exponents"),

@@ -39,8 +39,9 @@ def rotation(positions: Tensor, spec: specs.Rope, head_dim: int, dtype: torch.dt
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x (rows, heads, tokens, head_dim): channel i pairs with channel i + head_dim / 2, halves not neighbours."""
+    half = x.shape[-1] // 2
+    a, b = x.chunk(2, dim=-1)
     turned = x * cos
-    (a, b), (turned_a, turned_b) = x.chunk(2, dim=-1), turned.chunk(2, dim=-1)
-    turned_a.addcmul_(b, sin, value=-1)
-    turned_b.addcmul_(a, sin)
+    turned[..., :half].addcmul_(b, sin, value=-1)
+    turned[..., half:].addcmul_(a, sin)
     return turned
