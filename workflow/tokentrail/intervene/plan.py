@@ -51,9 +51,12 @@ def in_pieces(group: list[int], needed: int, tokens: int, memory: int) -> Iterat
 
 
 def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:
-    """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits."""
+    """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits.
+
+    Twice what they add up to, for the holes that tensors of a growing number of rows leave in the heap.
+    """
     widest = max(width_of(layer, tokens, pattern) for layer in spec.layers)
-    return itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
+    return 2 * itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
 
 
 def width_of(layer: specs.Layer, tokens: int, pattern: bool) -> int:
