@@ -21,7 +21,7 @@ test-fast: .venv/test.stamp
 	$(IN_VENV) pytest -m "not slow"
 
 # The slow ones, and the published configuration as a whole on random weights of the published shapes, which is no part
-# of `make test`: half an hour, 10 GiB of memory, 10 GiB of disk.
+# of `make test`: about half an hour, 10 GiB of memory and 6 GiB of disk.
 test-slow: .venv/test.stamp
 	$(IN_VENV) TOKENTRAIL_PROOF=full pytest -m slow
 

@@ -11,7 +11,7 @@ from tokentrail.charts.filler_sweep import ticks
 from tokentrail.charts.long_range import shade
 from tokentrail.charts.looks import looks
 from tokentrail.charts.patching import told_outside
-from tokentrail.charts.quantization_curve import LINE, with_sides
+from tokentrail.charts.quantization_curve import LINE, MARKS, with_sides
 
 
 def titles(name: str, models: int, tables=None) -> str:
@@ -156,6 +156,19 @@ def test_a_key_shows_no_dashes_where_dashes_mean_something_else():
     key = json.dumps(spec["vconcat"][0])
     assert '"field": "model"' in key and "strokeDash" not in key
     assert "strokeDash" in json.dumps(spec_of("lens", 4)["vconcat"][0])
+
+
+def test_the_key_of_marks_names_those_that_are_drawn():
+    tables = synthetic.tables(4)
+    rows = tables["quantization"]
+    for kind in ("packed", "simulated"):
+        some = tables | {"quantization": rows.filter(pl.col("execution") != kind)}
+        key, whole = (
+            json.dumps(spec["vconcat"][0] | {"datasets": spec["datasets"]})
+            for spec in (draw("quantization_curve", 4, some).to_dict(), spec_of("quantization_curve", 4))
+        )
+        label = MARKS[kind][1]
+        assert label in whole and label not in key
 
 
 def test_without_a_passage_the_prompt_has_the_only_line():

@@ -89,6 +89,13 @@ def test_the_story_without_and_with_a_passage(tables):
     assert told["delta"] == f"{start}."
 
 
+def test_what_the_numbers_were_read_on_is_told_for_every_model(tables):
+    told = {entry["index"]: entry for entry in quantization.view(tables, synthetic.settings(4))}
+    with_one, without = told[0], told[3]
+    assert with_one["passages"] and not without["passages"]
+    assert without["prompt"] == "alice"
+
+
 def test_a_model_without_schemes_has_no_entry(tables):
     settings = synthetic.settings(2)
     some = tables | {

@@ -1,12 +1,16 @@
 """The workflow as it is written: linted, complete, pinned, and usable by hand."""
 
+import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from tokentrail import tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +34,55 @@ def test_environments_pin_what_the_requirements_pin():
         for requirement in pip:
             name, version = requirement.split("==")
             assert pinned[name] == version, f"{path.name}: {requirement}"
+
+
+ONLY_WHAT_IS_THERE = """
+import importlib, importlib.abc, runpy, sys
+elsewhere = set(sys.argv[1].split(","))
+
+class Elsewhere(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name in elsewhere:
+            raise ModuleNotFoundError(f"{name} is not in the environment", name=name)
+
+sys.meta_path.insert(0, Elsewhere())
+for script in sys.argv[2:]:
+    runpy.run_path(script) if script.endswith(".py") else importlib.import_module(script)
+"""
+
+
+def modules_beyond(requirements: list[str]) -> set[str]:
+    """Modules that are installed here, but neither in these distributions nor in what they need."""
+    waiting, needed = [Requirement(each) for each in requirements], set()
+    while waiting:
+        wanted = waiting.pop()
+        name = canonicalize_name(wanted.name)
+        if name not in needed and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+            needed.add(name)
+            waiting += map(Requirement, metadata.requires(name) or [])
+    own = needed | {"tokentrail"}
+    found = metadata.packages_distributions().items()
+    return {module for module, names in found if not own & set(map(canonicalize_name, names))}
+
+
+@pytest.mark.parametrize("environment", ["tables", "torch"])
+def test_an_environment_holds_what_the_scripts_of_its_rules_import(environment):
+    rules = "\n".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    pairs = re.findall(r'conda:\s+"../../envs/(\w+)\.yaml"(?:(?!\nrule ).)*?script:\s+"../../(\S+)"', rules, re.DOTALL)
+    scripts = [str(ROOT / script) for used, script in pairs if used == environment]
+    assert len(pairs) == rules.count("script:") and len(scripts) > 5
+    if environment == "tables":
+        scripts += [f"tokentrail.charts.{path.stem}" for path in (ROOT / "workflow/tokentrail/charts").glob("*.py")]
+    (pip,) = [
+        entry["pip"]
+        for entry in yaml.safe_load((ROOT / "envs" / f"{environment}.yaml").read_text())["dependencies"]
+        if isinstance(entry, dict)
+    ]
+    subprocess.run(
+        [sys.executable, "-c", ONLY_WHAT_IS_THERE, ",".join(modules_beyond(pip)), *scripts],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow")},
+    )
 
 
 def test_lock_holds_the_same_versions():

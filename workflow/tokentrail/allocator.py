@@ -22,7 +22,7 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Return what was freed to the system after all, so that what a process has grown by can be told."""
+    """Return to the system, after all, what was freed so far."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -100,6 +100,7 @@ def call(main: Callable[[Job], None], job: Job, console: Any = None) -> int:
     What the library logs, such as the progress of a download, goes to both as well.
     """
     use_threads(job.threads)
+    keep_freed()
     who = f"{job.stage} of {job.settings['model']}" if "model" in job.settings else job.stage
     streams = list(filter(None, (sys.stderr, console)))
     show_log(who, streams)
@@ -138,7 +139,7 @@ def check_still_wanted() -> None:
 
 
 def use_threads(threads: int) -> None:
-    """Hold torch, if the script uses it, to the job's threads, the cores that this process may run on and its memory.
+    """Hold torch, if the script uses it, to the job's threads and the cores that this process may run on.
 
     Snakemake's own limit, OMP_NUM_THREADS, can exceed the machine's cores, and that slows torch down.
     """
@@ -146,7 +147,6 @@ def use_threads(threads: int) -> None:
         return
     import torch
 
-    keep_freed()
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(max(1, min(threads, available)))
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)

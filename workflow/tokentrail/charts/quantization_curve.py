@@ -39,7 +39,9 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         return theme.finish(theme.nothing("No scheme is configured."), title, CAPTION, settings)
     of = looks(settings)
     blocks = [block(rows.filter(pl.col("model") == model), of[model], len(models)) for model in models]
-    body = alt.vconcat(mark_key(), *blocks, spacing=18).resolve_scale(x="independent", y="independent")
+    body = alt.vconcat(mark_key(set(rows["execution"])), *blocks, spacing=18).resolve_scale(
+        x="independent", y="independent"
+    )
     return theme.finish(body, title, CAPTION, settings)
 
 
@@ -128,13 +130,14 @@ def with_sides(rows: pl.DataFrame, domain: tuple[float, float], height: int) -> 
     return rows.sort("moved", descending=True, maintain_order=True).with_columns(below=near)
 
 
-def mark_key() -> alt.LayerChart:
-    """What the marks mean."""
+def mark_key(drawn: set[str]) -> alt.LayerChart:
+    """What the marks that are drawn mean."""
+    kinds = [kind for kind in MARKS if kind in drawn]
     frame = pl.DataFrame(
         [
-            {"left": 6 + 220 * place, "text": 18 + 220 * place, "label": label, "shape": shape}
+            {"left": 6 + 220 * place, "text": 18 + 220 * place, "label": MARKS[kind][1], "shape": MARKS[kind][0]}
             | {"full": kind != "simulated"}
-            for place, (kind, (shape, label)) in enumerate(MARKS.items())
+            for place, kind in enumerate(kinds)
         ]
     )
     place = alt.Scale(domain=[0, theme.WIDTH], nice=False)

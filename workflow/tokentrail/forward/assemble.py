@@ -44,8 +44,7 @@ def assemble(
     """The model whose tensors `tensor(name)` gives, None for those it does not have.
 
     `block` lays the layers' float32 CPU matrices out for oneDNN, one at a time (see cells/linear.py). `decode` keeps
-    the plain matrices too, and blocks the head as well: as fast as can be for one row and for several, at twice the
-    memory.
+    the plain matrices too, and blocks the head as well: as fast as can be for any number of rows, at twice the memory.
     """
 
     def linear(name: str) -> Linear | BlockedLinear:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tokentrail.allocator import give_back
 from tokentrail.errors import InterventionError
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import Model, check_room, embed, forward, last, through_layers, unembed
@@ -94,25 +93,14 @@ def run(model: Model, ids: Tensor, variants: Sequence[Variant], memory: int) -> 
     check_room(model.spec, None, place)
     streams = {0: embed(model, ids, place)}
     room = {"spec": model.spec, "tokens": ids.shape[1], "memory": memory, "itemsize": logits.element_size()}
-    for block in one_by_one(blocks(rows, **room)):
+    for block in blocks(rows, **room):
         note(block, *run_block(model, place, [rows[i] for i in block], streams))
-    for block in one_by_one(state_blocks(rows, **room)):
+    for block in state_blocks(rows, **room):
         note(block, *run_states(model, ids, [rows[i] for i in block]))
     clean, logits, applied = logits[0], logits[1:], applied[1:]
     check_counts(variants, applied)
     check_alone(model, ids, variants, logits)
     return Branched(clean, logits, applied)
-
-
-def one_by_one(pieces: Iterable[list[int]]) -> Iterator[list[int]]:
-    """The pieces, and between two of them what was freed goes back to the system.
-
-    The holes that one block leaves in the heap do not fit the tensors of the next, and would add to its memory.
-    """
-    for number, piece in enumerate(pieces):
-        if number:
-            give_back()
-        yield piece
 
 
 def run_block(

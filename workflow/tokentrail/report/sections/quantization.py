@@ -42,6 +42,7 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 ],
                 "rows": [shown(row) for row in rows.to_dicts()],
                 "passages": passages(rows),
+                "prompt": "" if rows.is_empty() else printable(rows["prompt"][0]),
             }
         )
     return found
