@@ -15,7 +15,7 @@ from tokentrail.forward.taps import Record
 from tokentrail.intervene import branching
 from tokentrail.intervene.branching import run, run_alone
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
-from tokentrail.intervene.plan import blocks, bytes_per_row
+from tokentrail.intervene.plan import HOLES, blocks, bytes_per_row
 
 MODELS = ["gpt2", "llama", "qwen3", "granite-nope", "granite-two-groups"]
 PLENTY = 1 << 30
@@ -245,7 +245,7 @@ def test_single_heads_under_grouped_queries_are_the_right_ones(pair):
 
 def test_small_memory_makes_blocks_that_say_the_same(model, ids):
     variants = every_mixer(model) + [Variant(f"f{i}", (zero("ffn_out", i),)) for i in range(len(model.spec.layers))]
-    row = bytes_per_row(model.spec, TOKENS, pattern=False, itemsize=4)
+    row = HOLES * bytes_per_row(model.spec, TOKENS, pattern=False, itemsize=4)
     whole = run(model, ids, variants, PLENTY)
     for rows in (1, 2, 3):
         assert all(len(block) <= rows for block in blocks(variants, model.spec, TOKENS, rows * row))
@@ -261,7 +261,7 @@ def test_every_variant_stands_in_exactly_one_block(model):
     variants = every_mixer(model) * 3
     flat = [
         i
-        for block in blocks(variants, model.spec, TOKENS, 5 * bytes_per_row(model.spec, TOKENS, False, 4))
+        for block in blocks(variants, model.spec, TOKENS, 5 * HOLES * bytes_per_row(model.spec, TOKENS, False, 4))
         for i in block
     ]
     assert sorted(flat) == list(range(len(variants)))
@@ -279,7 +279,7 @@ def test_what_lies_below_an_edit_is_computed_once(model, ids, monkeypatch, rows)
 
     monkeypatch.setattr(branching, "BranchTap", Counting)
     variants, layers = every_mixer(model), len(model.spec.layers)
-    found = run(model, ids, variants, rows * bytes_per_row(model.spec, TOKENS, False, 4))
+    found = run(model, ids, variants, rows * HOLES * bytes_per_row(model.spec, TOKENS, False, 4))
     assert sum(passed) == layers + sum(layers - variant.first_layer for variant in variants)
     with torch.inference_mode():
         assert (found.clean - forward(model, ids, read=last(ids))[0, 0]).abs().max() < 1e-5

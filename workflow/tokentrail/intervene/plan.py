@@ -10,6 +10,8 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import formula_bytes
 from tokentrail.intervene.interventions import Variant
 
+HOLES = 2  # a block takes so many times what its rows hold: their growing number leaves holes in the heap
+
 
 def blocks(
     variants: Sequence[Variant], spec: specs.Spec, tokens: int, memory: int, itemsize: int = 4
@@ -41,22 +43,20 @@ def state_blocks(
 
 
 def in_pieces(group: list[int], needed: int, tokens: int, memory: int) -> Iterator[list[int]]:
-    """Pieces of `group` whose rows, of `needed` bytes each, fit the memory."""
-    rows = memory // needed
+    """Pieces of `group` whose rows, which hold `needed` bytes each, fit the memory."""
+    taken = HOLES * needed
+    rows = memory // taken
     if group and rows < 1:
         raise ConfigError(
-            f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(needed >> 20) + 1}; raise it"
+            f"memory_mb is {memory >> 20}, but one row of {tokens} tokens needs {(taken >> 20) + 1}; raise it"
         )
     yield from (group[start : start + rows] for start in range(0, len(group), max(rows, 1)))
 
 
 def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:
-    """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits.
-
-    Twice what they add up to, for the holes that tensors of a growing number of rows leave in the heap.
-    """
+    """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits."""
     widest = max(width_of(layer, tokens, pattern) for layer in spec.layers)
-    return 2 * itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
+    return itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
 
 
 def width_of(layer: specs.Layer, tokens: int, pattern: bool) -> int:

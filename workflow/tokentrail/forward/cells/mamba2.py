@@ -84,7 +84,7 @@ def mamba2(
     else:
         y, ssm = scan(u, dt, A, B, C, state.ssm)
     ssm = tap("ssm_state", layer, ssm)  # (rows, heads, head_dim, state_size)
-    y = tap("ssm_y", layer, y + wide(weights.D)[:, None] * u)  # (rows, tokens, heads, head_dim)
+    y = tap("ssm_y", layer, torch.addcmul(y, wide(weights.D)[:, None], u))  # (rows, tokens, heads, head_dim)
 
     y = F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))  # the gate comes before the norm
     y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
@@ -102,9 +102,9 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
     inputs = torch.cat([window, x], dim=1)  # (rows, reach + tokens, channels)
     out = inputs[:, :tokens] * conv.weight[:, 0]
     for lag in range(1, reach + 1):
-        out = torch.addcmul(out, inputs[:, lag : lag + tokens], conv.weight[:, lag])
+        out.addcmul_(inputs[:, lag : lag + tokens], conv.weight[:, lag])
     if conv.bias is not None:
-        out = out + conv.bias
+        out += conv.bias
     if place.lengths is None:
         return out, inputs[:, tokens:]
     last = place.lengths[:, None] + torch.arange(reach, device=x.device)  # (rows, reach): inputs before the padding
@@ -118,7 +118,7 @@ def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) 
     fade = torch.exp(dt * A).view(rows, groups, -1, 1, 1)
     write = (dt[..., None] * u).view(rows, groups, -1, p, 1)  # (rows, groups, heads of the group, p, 1)
     old = state.view(rows, groups, -1, p, n)
-    new = torch.addcmul(fade * old, write, B.view(rows, groups, 1, 1, n))
+    new = (fade * old).addcmul_(write, B.view(rows, groups, 1, 1, n))
     y = new.view(rows, groups, -1, n) @ C.view(rows, groups, n, 1)  # (rows, groups, heads of the group * p, 1)
     return y.view(rows, 1, heads, p), new.view_as(state)
 
@@ -171,4 +171,4 @@ def faded_and_written(state: Tensor, writes: Tensor, dt: Tensor, A: Tensor, B: T
     total = (dt * A).cumsum(dim=1)  # (rows, s, heads)
     left = (writes * (total[:, -1:] - total).exp()[..., None]).reshape(rows, dt.shape[1], B.shape[2], -1)
     written = left.permute(0, 2, 3, 1) @ B.transpose(1, 2)  # (rows, groups, heads of the group * p, n)
-    return state * total[:, -1].exp()[..., None, None] + written.view(rows, heads, p, n)
+    return torch.addcmul(written.view(rows, heads, p, n), state, total[:, -1].exp()[..., None, None])
