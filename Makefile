@@ -4,6 +4,7 @@ PYTHON ?= python3
 CORES ?= 4
 PIP := .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock.txt
 IN_VENV := . .venv/bin/activate &&
+IN_TWO := --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 # Threads of torch that wait for work sleep, so that they do not slow down others on the same cores.
 export OMP_WAIT_POLICY := passive
@@ -15,10 +16,10 @@ run: .venv/run.stamp
 
 # Everything, the tests marked slow included: what CI runs.
 test: .venv/test.stamp
-	$(IN_VENV) pytest
+	$(IN_VENV) pytest $(IN_TWO)
 
 test-fast: .venv/test.stamp
-	$(IN_VENV) pytest -m "not slow"
+	$(IN_VENV) pytest $(IN_TWO) -m "not slow"
 
 # The slow ones, and the published configuration as a whole on random weights of the published shapes, which is no part
 # of `make test`: about half an hour, 10 GiB of memory and 6 GiB of disk.

@@ -4,7 +4,8 @@
     python benchmarks/packed.py smollm2         one of them
 
 A ratio above 1 says that packed is faster than our own float32. All matrices are packed, the token table included,
-and the head reads the packed table. `of the formula` is the file over the payload that `quantize/payload.py` counts.
+and the head reads the packed table. `products` is a decode step's matrix products alone, with nothing between them:
+no decode can gain more than they do. `of the formula` is the file over the payload that `quantize/payload.py` counts.
 Resident memory is what a process grows by when the model is loaded and has read one token, each in a fresh process.
 On SmolLM2, llama.cpp runs the GGUF file that the weights come from, if `llama-cpp-python` is installed: four bits
 with middles in groups of 32, its token table in eight bits.
@@ -41,6 +42,7 @@ from tokentrail.weights.load import load_model
 SHAPES = ("smollm2", "qwen3-0.6b", "granite-4.0-h-350m")
 SCHEMES = {
     "int4": Scheme(4, 32, scales="bfloat16"),
+    "int4, group 64": Scheme(4, 64, scales="bfloat16"),
     "int4 with middles": Scheme(4, 32, symmetric=False, scales="bfloat16"),
     "int8": Scheme(8, "channel", scales="bfloat16"),
 }
@@ -74,17 +76,34 @@ def compare(shape: str, rounds: int) -> None:
         cases: dict[str, Prepare] = {
             name: Ours(model).decode(ids[:, :CONTEXT], STEPS) for name, model in models.items()
         }
+        alone: dict[str, Prepare] = {name: products(model, models[FLOAT32]) for name, model in models.items()}
         if shape == "smollm2":
             cases |= llama_cpp(checkpoint)
         found = medians(cases, rounds)
         for name, seconds in found.items():
             ratio = found[FLOAT32] / seconds
             print(f"  decode  {name:18s} {1e3 * seconds / STEPS:8.2f} ms a token   ratio {ratio:5.2f}", flush=True)
+        for name, seconds in (found := medians(alone, rounds)).items():
+            ratio = found[FLOAT32] / seconds
+            print(f"  products {name:17s} {1e3 * seconds / STEPS:8.2f} ms a token   ratio {ratio:5.2f}", flush=True)
         found = medians({name: Ours(model).prefill(ids) for name, model in models.items()}, max(3, rounds // 2))
         for name, seconds in found.items():
             print(f"  prefill {name:18s} {1e3 * seconds:8.1f} ms   ratio {found[FLOAT32] / seconds:5.2f}", flush=True)
-        del models, cases
+        del models, cases, alone
         resident_of(checkpoint, Path(folder))
+
+
+def products(model: Model, float32: Model) -> Prepare:
+    """Every matrix product of a decode step, STEPS times, each with a random row of its own."""
+    dtype, pairs = model.final_norm.weight.dtype, zip(matrices(model), matrices(float32), strict=True)
+    calls = [(product, torch.randn(1, 1, plain.weight.shape[1], dtype=dtype)) for product, plain in pairs]
+    return lambda: lambda: [product(row) for _ in range(STEPS) for product, row in calls]
+
+
+def matrices(model: Model) -> list[Callable]:
+    """Every linear cell of a model but the convolutions, in the order in which a pass calls them."""
+    parts = [part._asdict() for layer in model.layers for part in (layer.mixer, layer.ffn)]
+    return [cell for part in parts for name, cell in part.items() if callable(cell) and name != "conv"] + [model.head]
 
 
 def medians(cases: dict[str, Prepare], rounds: int) -> dict[str, float]:

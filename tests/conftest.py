@@ -10,6 +10,13 @@ import pytest
 import torch
 
 
+def pytest_collection_modifyitems(items):
+    """With several workers, a folder is one worker's: what its tests share is built once. The longest goes first."""
+    items.sort(key=lambda item: item.path.parent.name != "workflow")
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quiet_and_two_threads():
     torch.set_num_threads(min(2, os.cpu_count() or 1))
