@@ -74,7 +74,7 @@ FAULTS = [
     Fault("gated norm over all groups", "granite-two-groups", MAMBA, "unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps)", "unit_rms(y, spec.eps)"),
     Fault("no SiLU after the convolution", "granite-nope", MAMBA, 'F.silu(xBC))', "xBC)"),
     Fault("convolution bias dropped", "granite-nope", MAMBA, "out += conv.bias", "pass"),
-    Fault("convolution reversed", "granite-nope", MAMBA, "conv.weight[:, lag])", "conv.weight[:, reach - lag])"),
+    Fault("convolution reversed", "granite-nope", MAMBA, "conv.weight[lag])", "conv.weight[reach - lag])"),
     Fault("dt bias dropped", "granite-nope", MAMBA, "wide(dt) + wide(weights.dt_bias)", "wide(dt)"),
     Fault("dt limits ignored", "granite-dt-limits", MAMBA, ".clamp(spec.dt_min, spec.dt_max)", ""),
     Fault("softplus replaced by exp", "granite-nope", MAMBA, "F.softplus(wide(dt) + wide(weights.dt_bias))", "torch.exp(wide(dt) + wide(weights.dt_bias))"),

@@ -70,7 +70,7 @@ def assemble(
             )
         return mamba2.Mamba2Weights(
             in_proj=linear(f"{name}.in_proj"),
-            conv=Linear(tensor(f"{name}.conv.weight"), tensor(f"{name}.conv.bias")),
+            conv=Linear(tensor(f"{name}.conv.weight").t().contiguous(), tensor(f"{name}.conv.bias")),
             dt_bias=tensor(f"{name}.dt_bias"),
             A_log=tensor(f"{name}.A_log"),
             D=tensor(f"{name}.D"),

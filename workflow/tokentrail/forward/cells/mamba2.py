@@ -29,7 +29,7 @@ CHUNK = 64  # tokens in one matrix of the scan; any number gives the same result
 
 class Mamba2Weights(NamedTuple):
     in_proj: Linear  # (inner + conv_channels + heads, width): gate, then x | B | C, then dt
-    conv: Linear  # weight (conv_channels, conv_width), bias (conv_channels)
+    conv: Linear  # weight (conv_width, conv_channels), oldest input first, bias (conv_channels)
     dt_bias: Tensor  # (heads)
     A_log: Tensor  # (heads)
     D: Tensor  # (heads)
@@ -100,9 +100,9 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
     """
     tokens, reach = x.shape[1], window.shape[1]
     inputs = torch.cat([window, x], dim=1)  # (rows, reach + tokens, channels)
-    out = inputs[:, :tokens] * conv.weight[:, 0]
+    out = inputs[:, :tokens] * conv.weight[0]
     for lag in range(1, reach + 1):
-        out.addcmul_(inputs[:, lag : lag + tokens], conv.weight[:, lag])
+        out.addcmul_(inputs[:, lag : lag + tokens], conv.weight[lag])
     if conv.bias is not None:
         out += conv.bias
     if place.lengths is None:
