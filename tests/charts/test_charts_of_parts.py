@@ -183,3 +183,14 @@ def test_without_a_passage_the_prompt_has_the_only_line():
     for said, in_words in ((without, "mean over positions"), (without, dashed)):
         assert in_words not in said and in_words in with_one
     assert "last position" in without
+
+
+@pytest.mark.parametrize("name", ["quantization_sweeps", "quantization_parts", "quantization_curve"])
+def test_what_lies_below_the_scale_is_said_at_its_end(name):
+    tables = synthetic.tables(4)
+    measured = ["kl", "mean_kl", "mean_kl_low", "mean_kl_high"]
+    few = pl.col("bits").is_in([4, 8])
+    vanished = [pl.when(few).then(0.0).otherwise(pl.col(column)).alias(column) for column in measured]
+    less = tables | {"quantization": tables["quantization"].with_columns(vanished)}
+    assert "≤ 0.000001" in save.encode_svg(draw(name, 4, less).to_dict())
+    assert "≤" not in save.encode_svg(spec_of(name, 4))

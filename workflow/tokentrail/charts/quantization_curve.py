@@ -88,12 +88,7 @@ def panel(
     y = alt.Y(
         "moved:Q",
         scale=alt.Scale(type="log", domain=list(domain), nice=False),
-        axis=alt.Axis(
-            title="KL from float32, nats (log)" if leftmost else None,
-            values=theme.decades(*domain),
-            format="~g",
-            labels=leftmost,
-        ),
+        axis=theme.log_axis(quantized.KL, domain, quantized.SMALLEST, shown=leftmost),
     )
     size = {"width": theme.panel_width(2, room=24), "height": height}
     rule = alt.Chart(whole.select(saved), **size).mark_rule(strokeDash=[4, 3], color=theme.MUTED).encode(x=x)

@@ -57,7 +57,7 @@ def panel(rows: pl.DataFrame, look: Look, domain: tuple[float, float], models: i
     x = alt.X(
         "moved:Q",
         scale=alt.Scale(type="log", domain=list(domain), nice=False),
-        axis=alt.Axis(title="KL from float32, nats (log)", values=theme.decades(*domain), format="~g"),
+        axis=theme.log_axis(quantized.KL, domain, quantized.SMALLEST),
     )
     y = alt.Y("part:N", sort=names, axis=alt.Axis(title=None, labelLimit=220, grid=False))
     base = alt.Chart(shown, width=theme.WIDTH - 200, height=alt.Step(22)).encode(y=y)

@@ -76,12 +76,7 @@ def panel(
     x = alt.X(f"{over}:Q", scale=scale, axis=alt.Axis(**axis, grid=False))
 
     def y(field: str) -> alt.Y:
-        shown = alt.Axis(
-            title="KL from float32, nats (log)" if leftmost else None,
-            values=theme.decades(*domain),
-            format="~g",
-            labels=leftmost,
-        )
+        shown = theme.log_axis(quantized.KL, domain, quantized.SMALLEST, shown=leftmost)
         return alt.Y(f"{field}:Q", scale=alt.Scale(type="log", domain=list(domain), nice=False), axis=shown)
 
     slim = rows.select(

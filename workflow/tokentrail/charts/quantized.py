@@ -23,6 +23,7 @@ PARTS = {
 ALONE = tuple(part for part in PARTS if part not in ("compute", "all"))
 SMALLEST = 1e-6
 """KL below which a chart does not tell values apart, in nats: float32 rounding reaches it."""
+KL = "KL from float32, nats (log)"
 
 
 def first_passage(frame: pl.DataFrame) -> pl.DataFrame:

@@ -147,6 +147,13 @@ def decades(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
+def log_axis(title: str, domain: tuple[float, float], floor: float, shown: bool = True) -> alt.Axis:
+    """A logarithmic axis on which `floor` also stands for everything below it; not `shown`, its lines alone."""
+    label = f"datum.value <= {floor} ? '≤ ' + datum.label : datum.label"
+    ticks = {"values": decades(*domain), "format": "~g", "labelExpr": label}
+    return alt.Axis(title=title if shown else None, labels=shown, **ticks)
+
+
 def nothing(message: str) -> alt.Chart:
     """A chart for what was not configured: it says so."""
     frame = pl.DataFrame({"message": [message]})
