@@ -150,8 +150,8 @@ def decades(low: float, high: float) -> list[float]:
 def log_axis(title: str, domain: tuple[float, float], floor: float, shown: bool = True) -> alt.Axis:
     """A logarithmic axis on which `floor` also stands for everything below it; not `shown`, its lines alone."""
     label = f"datum.value <= {floor} ? '≤ ' + datum.label : datum.label"
-    ticks = {"values": decades(*domain), "format": "~g", "labelExpr": label}
-    return alt.Axis(title=title if shown else None, labels=shown, **ticks)
+    title = title if shown else None
+    return alt.Axis(title=title, values=decades(*domain), format="~g", labels=shown, labelExpr=label)
 
 
 def nothing(message: str) -> alt.Chart:
