@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tokentrail import stage
 from tokentrail.report.build import build
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 
 def main(job: stage.Job) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import synthetic_anatomy
 from synthetic_quantization import of_quantization
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -29,7 +29,7 @@ LOGITS = torch.tensor([1.0, 3.0, 2.0, 3.0, -1.0])
 
 @pytest.fixture
 def measured(loaded, settings) -> pl.DataFrame:
-    return tables.TABLES["distribution"].validate(distribution.measure(loaded, settings | OWN), cast=True)
+    return tables.schema_of("distribution").validate(distribution.measure(loaded, settings | OWN), cast=True)
 
 
 def test_each_prompt_has_one_row_as_computed_and_one_for_each_rule(measured, settings):

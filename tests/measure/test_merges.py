@@ -20,7 +20,7 @@ def tokenizer():
 
 
 def test_every_step_of_every_piece(tokenizer):
-    frame = tables.TABLES["merges"].validate(merges.measure(tokenizer, SETTINGS), cast=True)
+    frame = tables.schema_of("merges").validate(merges.measure(tokenizer, SETTINGS), cast=True)
     for text in (*WORDS, SETTINGS["prompts"]["p"]["text"]):
         rows = frame.filter(prompt="p" if "gave" in text else text)
         ended = rows.filter(rows["token_ids"] != "")

@@ -112,7 +112,7 @@ def test_without_schemes_nothing_is_measured(made, chosen):
         "quantization_error": lambda s: quantization_error.measure(loaded.checkpoint, s),
     }.items():
         frame = run(chosen(stage) | {"schemes": {}})
-        assert frame.height == 0 and set(frame.columns) == set(tables.TABLES[stage].column_names())
+        assert frame.height == 0 and set(frame.columns) == set(tables.schema_of(stage).column_names())
 
 
 def test_rows_are_the_schemes_and_say_what_they_quantize(made, quality):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from tokentrail.provenance import constant
-from tokentrail.tables import TIMED, read
+from tokentrail.tables import read
+from tokentrail.tables.lists import TIMED
 
 pytestmark = pytest.mark.slow
 

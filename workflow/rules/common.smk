@@ -20,6 +20,7 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
+from tokentrail.declared import declared_in
 from tokentrail.errors import TokentrailError
 from tokentrail.measure.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
@@ -113,7 +114,7 @@ def stage_job(stage, model):
     return {
         "stage": stage,
         "settings": tokentrail.config.settings(CONFIG, stage, model),
-        "code": code_hash(script),
+        "code": code_hash(script, table=declared_in(stage)),
     }
 
 
@@ -252,5 +253,7 @@ def reference_job(stage, script):
         "settings": tokentrail.training.settings.of_stage(
             REFERENCE, stage, wildcards.reference
         ),
-        "code": code_hash(ROOT / "scripts" / f"{script}.py"),
+        "code": code_hash(
+            ROOT / "scripts" / f"{script}.py", table=declared_in(stage)
+        ),
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from tokentrail import config as configuration
 from tokentrail import stage
 from tokentrail.errors import ConfigError, TokentrailError
-from tokentrail.tables import SPANNING
+from tokentrail.tables.lists import SPANNING
 
 
 def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:

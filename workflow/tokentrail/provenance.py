@@ -1,12 +1,14 @@
 """What code a stage runs: one hash over its script and the modules of this package that the script imports.
 
 Snakemake notices an edited script, but not an edited module behind it. The hash goes into a rule's params, so
-that a stage runs again when its code changes, and not when a module was merely touched or checked out.
+that a stage runs again when what it computes with changes, and not when a module was merely touched or checked out,
+or when only what readers read was edited: comments, docstrings, and the descriptions of a table's columns.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -16,19 +18,22 @@ PACKAGE = "tokentrail"
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def code_hash(script: Path, also: Iterable[str] = ()) -> str:
-    """SHA-256 over `script`, the modules of this package that it imports, directly or not, and `also`.
+def code_hash(script: Path, also: Iterable[str] = (), table: str | None = None) -> str:
+    """SHA-256 over `script`, the modules of this package that it imports, directly or not, `also`, and `table`.
 
     Imports are read, not run. What stands under `if __name__ == "__main__"` is for use by hand and does not
-    count as imported. `also` names modules that the script imports by a name made at run time.
+    count as imported. `also` names modules that the script imports by a name made at run time, `table` the class,
+    as `module:class`, of the one table that it writes: a module may declare others, which do not concern it.
     """
-    script = Path(script)
-    modules = closure([*imported(script, ""), *also])
-    parts = [("script", script)] + [(name, module_file(name)) for name in sorted(modules)]
-    digest = hashlib.sha256()
-    for name, path in parts:
-        digest.update(f"{name} {file_hash(path)}\n".encode())
-    return digest.hexdigest()
+    script, hashed = Path(script), {}
+    names = [*imported(script, ""), *also]
+    if table:
+        module, declared = table.split(":")
+        names += imported(module_file(module), module)
+        hashed[table] = table_hash(module_file(module), declared)
+    hashed["script"] = module_hash(script)
+    hashed |= {name: module_hash(module_file(name)) for name in closure(names)}
+    return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()
 
 
 def constant(path: Path, name: str):
@@ -115,8 +120,67 @@ def by_hand_only(test: ast.expr) -> bool:
 
 
 @functools.cache
+def module_hash(path: Path) -> str:
+    """SHA-256 of what a module computes: of its statements, without comments, docstrings and layout."""
+    return statements_hash(parsed(path).body)
+
+
+@functools.cache
+def table_hash(path: Path, name: str) -> str:
+    """SHA-256 of what the class `name` of the module at `path` declares: columns, types and checks.
+
+    The classes and constants of the module that it is made with count as well, and no others.
+    """
+    return statements_hash([without_descriptions(statement) for statement in needed(parsed(path), name)])
+
+
+def statements_hash(statements: Iterable[ast.stmt]) -> str:
+    return hashlib.sha256("\n".join(map(ast.dump, statements)).encode()).hexdigest()
+
+
+def without_descriptions(statement: ast.stmt) -> ast.stmt:
+    """A class without the first argument of what each column is declared with, `rank = count("rank", min=0)`."""
+    statement = copy.deepcopy(statement)
+    for each in statement.body if isinstance(statement, ast.ClassDef) else []:
+        match each:
+            case ast.Assign(value=ast.Call(args=[_, *others]) as declared):
+                declared.args = others
+    return statement
+
+
+def needed(tree: ast.Module, name: str) -> list[ast.stmt]:
+    """The statement of a module that defines `name`, and those that define what it refers to, in their order."""
+    defines = {defined: statement for statement in tree.body for defined in names_defined(statement)}
+    found: set[ast.stmt] = set()
+    waiting = [name]
+    while waiting:
+        statement = defines.get(waiting.pop())
+        if statement is not None and statement not in found:
+            found.add(statement)
+            waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return [statement for statement in tree.body if statement in found]
+
+
+def names_defined(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            return [name]
+        case ast.Assign() | ast.AnnAssign():
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return []
+
+
+@functools.cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
+    """The module without its docstrings, and without the texts below attributes, which are docstrings as well."""
+    return WithoutDocstrings().visit(ast.parse(path.read_bytes(), filename=str(path)))
+
+
+class WithoutDocstrings(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if text else node
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.tables import TABLES
+from tokentrail.tables import schema_of
 
 TIMES = ("resident_bytes", "decode_ms", "prefill_ms")
 
@@ -19,4 +19,4 @@ def measure(quality: pl.DataFrame, timing: pl.DataFrame, settings: dict[str, Any
     ran = timing.select("scheme", "families", *TIMES).with_columns(ran=pl.lit(True))
     kept = quality.with_columns(ran=pl.col("execution") != "simulated")
     joined = kept.join(ran, on=["scheme", "families", "ran"], how="left", maintain_order="left")
-    return joined.select(list(TABLES["quantization"].column_names()))
+    return joined.select(list(schema_of("quantization").column_names()))

@@ -6,6 +6,6 @@ softmax; KL is in nats and names its direction.
 """
 
 from tokentrail.tables.files import SCHEMA_VERSION, atomic_path, frame, read, write
-from tokentrail.tables.registry import REFERENCE_TABLES, SPANNING, TABLES, TIMED
+from tokentrail.tables.registry import schema_of
 
-__all__ = ["REFERENCE_TABLES", "SCHEMA_VERSION", "SPANNING", "TABLES", "TIMED", "atomic_path", "frame", "read", "write"]
+__all__ = ["SCHEMA_VERSION", "atomic_path", "frame", "read", "schema_of", "write"]

@@ -101,7 +101,7 @@ class Mixing(Table):
     weight = number("weight; attention's rows sum to 1, Mamba2's do not and may be negative", "weight")
 
 
-class AttentionRows(Table):
+class Attention(Table):
     """Every attention head's last row in a few numbers."""
 
     prompt = text("prompt name")

@@ -86,7 +86,7 @@ class Quantization(QuantizationQuality):
     prefill_ms = number("median time of one prefill; empty for simulated rows", "ms", nullable=True)
 
 
-class QuantizationErrors(Table):
+class QuantizationError(Table):
     """The weights' side of quantization: how far each matrix moves, and how its weights are spread."""
 
     scheme = text("name of the scheme in the configuration")

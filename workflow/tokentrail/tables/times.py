@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokentrail.tables.columns import Table, count, flag, number, prob, text
 
 
-class CacheSteps(Table):
+class Cache(Table):
     """Decode with a cache against full recomputation, ours and transformers', and the bytes that the cache holds."""
 
     prompt = text("prompt name")
