@@ -9,7 +9,8 @@ from tokentrail.tables.lists import TABLES
 
 def main(job: stage.Job) -> None:
     tables = {name: job.table(name) for name in TABLES}
-    job.write_text(build(tables, Path(job.settings["charts"]), job.settings))
+    refused = [row for name in TABLES for row in job.refused(name)]
+    job.write_text(build(tables, Path(job.settings["charts"]), job.settings, refused))
 
 
 if "snakemake" in globals():

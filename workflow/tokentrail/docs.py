@@ -13,8 +13,8 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 from tokentrail.config import Config
+from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import empty_mamba_state
 from tokentrail.forward.cells.attention import AttentionWeights, each_query_head, weights_of
@@ -44,7 +45,8 @@ class Step(NamedTuple):
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `block`: the first attention layer and the first Mamba2 layer, as far as the model has them."""
     rows = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record(*SITES)
         forward(loaded.model, prompt.ids, tap=record)
         for mixer, layer in first_of_each_kind(loaded.model.spec).items():
@@ -52,7 +54,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             for order, step in enumerate(steps):
                 same = {"prompt": prompt.name, "layer": layer, "mixer": mixer, "order": order}
                 rows.append(same | described(step, record.seen.get((step.site, layer))))
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("block", rows, refused, model=settings["model"])
 
 
 def first_of_each_kind(spec: specs.Spec) -> dict[str, int]:

@@ -8,6 +8,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.measure.prompts import encoded
 from tokentrail.measure.reference import open_reference, reference_logits
@@ -16,8 +17,8 @@ from tokentrail.weights.load import Loaded, load_model
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `parity`: every position of every prompt."""
-    prompts = encoded(loaded, settings)
+    """Table `parity`: every position of every prompt that the model can be asked."""
+    prompts, refused = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     truth = load_model(loaded.checkpoint, torch.float64, loaded.device)
     frames = [
@@ -28,9 +29,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         ).with_columns(prompt=pl.lit(prompt.name))
         for prompt in prompts
     ]
-    return pl.concat(frames).with_columns(
-        model=pl.lit(settings["model"]), tolerance=pl.lit(settings["tolerance"], dtype=pl.Float64)
-    )
+    return tables.frame("parity", frames, refused, model=settings["model"], tolerance=float(settings["tolerance"]))
 
 
 def compared(ours: Tensor, reference: Tensor, truth: Tensor) -> pl.DataFrame:

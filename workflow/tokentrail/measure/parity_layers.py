@@ -8,6 +8,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Tap
 from tokentrail.measure.prompts import encoded
@@ -33,7 +34,7 @@ class Compare(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `parity_layers`."""
-    prompts = encoded(loaded, settings)
+    prompts, refused = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     frames = []
     for prompt in prompts:
@@ -42,4 +43,4 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         compare = Compare(seen)
         forward(loaded.model, prompt.ids, tap=compare)
         frames.append(pl.DataFrame(compare.rows).with_columns(prompt=pl.lit(prompt.name)))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("parity_layers", frames, refused, model=settings["model"])

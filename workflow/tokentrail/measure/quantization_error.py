@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.forward import spec as specs
+from tokentrail.measure.asked import asked
 from tokentrail.measure.quantization_cases import Case, cases
 from tokentrail.quantize.groups import cut, lines
 from tokentrail.quantize.parts import HEAD, TOKENS, parts
@@ -26,12 +27,13 @@ def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `quantization_error`: each matrix of each scheme, a tied table once."""
     spec, tensor = named_tensors(checkpoint)
     turned, device = turned_tensors(checkpoint), usable_device(settings["device"])
-    rows = (
-        row(case, name, tensor(name).float().to(device), name in turned)
-        for case in cases(spec, settings["schemes"])
-        for name in in_order(spec, case)
-    )
-    return tables.frame("quantization_error", list(rows), model=settings["model"])
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    for case in cases(spec, settings["schemes"]):
+        for name in in_order(spec, case):
+            with asked(refused, scheme=case.name, tensor=name):
+                rows.append(row(case, name, tensor(name).float().to(device), name in turned))
+    return tables.frame("quantization_error", rows, refused, model=settings["model"])
 
 
 def in_order(spec: specs.Spec, case: Case) -> list[str]:

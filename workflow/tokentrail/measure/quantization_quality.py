@@ -16,6 +16,7 @@ from tokentrail import tables
 from tokentrail.errors import QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
+from tokentrail.measure.asked import asked
 from tokentrail.measure.bootstrap import interval
 from tokentrail.measure.passages import Expected, Passage, Reading, expected, open_passage, read
 from tokentrail.measure.prompts import Encoded, encoded
@@ -54,7 +55,10 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         return tables.frame("quantization_quality", [])
     spec = loaded.model.spec
     whole = model_payload(spec)
-    against = reference(loaded, settings)
+    prompts, refused = encoded(loaded, settings)
+    if not prompts:
+        return tables.frame("quantization_quality", [], refused, model=settings["model"])
+    against = reference(loaded, prompts[0], settings, refused)
 
     def rows(model: Model, payload: int, **about) -> Iterator[dict[str, Any]]:
         said = compared(model, loaded, against, settings["bootstrap"])
@@ -76,7 +80,11 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 "families": case.families,
             }
             why = model_refusal(loaded.checkpoint, case.scheme, case.tensors, loaded.device) if case.packed else ""
-            simulated = simulation.apply(case.scheme, case.tensors)
+            simulated = None
+            with asked(refused, scheme=case.name, families=case.families):
+                simulated = simulation.apply(case.scheme, case.tensors)
+            if simulated is None:
+                continue
             found += rows(simulated, payload, execution="simulated", note=why, **about)
             if case.packed and not why:
                 path = Path(folder, "packed.safetensors")
@@ -87,7 +95,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                     packed, payload, execution="packed", note="", **about | {"stored_bytes": path.stat().st_size}
                 )
                 path.unlink()
-    return tables.frame("quantization_quality", found, model=settings["model"], level=settings["bootstrap"]["level"])
+    same = {"model": settings["model"], "level": settings["bootstrap"]["level"]}
+    return tables.frame("quantization_quality", found, refused, **same)
 
 
 def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case: Case) -> dict[str, float]:
@@ -107,9 +116,11 @@ def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case:
     return {"parity_float32": apart, "parity_bfloat16": as_run}
 
 
-def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:
-    (prompt,) = encoded(loaded, settings)
-    passages = [open_passage(loaded, name, path, settings["window"]) for name, path in settings["passages"].items()]
+def reference(loaded: Loaded, prompt: Encoded, settings: dict[str, Any], refused: list[dict[str, Any]]) -> Reference:
+    passages = []
+    for name, path in settings["passages"].items():
+        with asked(refused, passage=name):
+            passages.append(open_passage(loaded, name, path, settings["window"]))
     return Reference(
         prompt,
         answer(forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0], prompt.target),

@@ -8,6 +8,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Record
 from tokentrail.measure.prompts import encoded
@@ -31,12 +32,13 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `residual`. Updates are shown as they are added, with the residual scale."""
     scale = {"mixer_out": loaded.model.spec.residual_scale, "ffn_out": loaded.model.spec.residual_scale}
     frames = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record(*SITES, keep=lambda x: x[0].double())
         forward(loaded.model, prompt.ids, tap=record)
         for (site, layer), x in record.seen.items():
             frames.append(sizes(x * scale.get(site, 1.0), prompt.name, max(layer, 0), site))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("residual", frames, refused, model=settings["model"])
 
 
 def sizes(x: Tensor, prompt: str, layer: int, site: str) -> pl.DataFrame:

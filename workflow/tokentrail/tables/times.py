@@ -98,6 +98,10 @@ class Timing(Timed):
     status = text("`ok`, or `skipped`", regex=TIMING_STATUS)
     reason = text("why it was skipped; empty if it was not")
 
+    @classmethod
+    def asked(cls) -> list[str]:
+        return ["implementation", "kind", "context", "batch"]
+
 
 class TimingSummary(Timed):
     """Median and percentiles of the rounds, beside the limits that the same process measured."""
@@ -131,6 +135,10 @@ class TimingSummary(Timed):
     threads = count("threads that torch used", "threads", min=1)
     status = text("`ok`, or `skipped`", regex=TIMING_STATUS)
     reason = text("why it was skipped; empty if it was not")
+
+    @classmethod
+    def asked(cls) -> list[str]:
+        return []  # `timing` says it
 
 
 class Machine(Table):
