@@ -10,7 +10,7 @@ from tokentrail.tables.lists import TABLES
 def main(job: stage.Job) -> None:
     tables = {name: job.table(name) for name in TABLES}
     refused = [row for name in TABLES for row in job.refused(name)]
-    job.write_text(build(tables, Path(job.settings["charts"]), job.settings, refused))
+    job.write_text(build(tables, Path(job.settings["charts"]), job.settings, refused, job.settings["lost"]))
 
 
 if "snakemake" in globals():

@@ -155,7 +155,7 @@ def test_rounds_of_quantization(done):
 
 
 def test_how_codes_are_chosen(done):
-    done.append("workflow/tokentrail/quantize/quantizer.py", "\n# edited\n")
+    done.append("workflow/tokentrail/quantize/quantizer.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"quantization_quality", "quantization_timing", "quantization_error"})
 
 
@@ -180,32 +180,32 @@ def test_a_ledger_and_what_it_is_held_against(done):
 
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])
 def test_one_cell(done, cell):
-    done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\n# edited\n")
+    done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for(ALL - WITHOUT_CELLS)
 
 
 def test_one_measure(done):
-    done.append("workflow/tokentrail/measure/residual.py", "\n# edited\n")
+    done.append("workflow/tokentrail/measure/residual.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"residual"})
 
 
 def test_how_edits_are_applied(done):
-    done.append("workflow/tokentrail/intervene/edits.py", "\n# edited\n")
+    done.append("workflow/tokentrail/intervene/edits.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"ablations", "patching", "filler_sweep", "sink", "lens"})
 
 
 def test_how_times_are_summed_up(done):
-    done.append("workflow/tokentrail/measure/timing_summary.py", "\n# edited\n")
+    done.append("workflow/tokentrail/measure/timing_summary.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"timing_summary", "machine", "cost"})
 
 
 def test_one_script(done):
-    done.append("scripts/distribution.py", "\n# edited\n")
+    done.append("scripts/distribution.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"distribution"})
 
 
 def test_one_chart(done):
-    done.append("workflow/tokentrail/charts/lens.py", "\n# edited\n")
+    done.append("workflow/tokentrail/charts/lens.py", "\nEDITED = 1\n")
     assert done.plan() == {"charts/lens", "report"}
 
 

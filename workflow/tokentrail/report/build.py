@@ -96,12 +96,12 @@ def build(
     charts_dir: Path,
     settings: dict[str, Any],
     refused: Sequence[dict[str, str]] = (),
-    failed: Sequence[dict[str, str]] = (),
+    lost: Sequence[dict[str, str]] = (),
 ) -> str:
     """The page as HTML. Tables may be empty: their sections then say that nothing was measured.
 
-    `refused` is what was asked and not measured, as `tables.refused` has it; `failed` are the models that the page
-    leaves out, each with the `stage` that did not finish and the `sentence` of its log.
+    `refused` is what was asked and not measured, as `tables.refused` has it; `lost` are the models that the page leaves
+    out because they did not finish, each with the `stage` that failed and a `sentence` that says why.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
@@ -135,7 +135,7 @@ def build(
         census=census(tables["census"]),
         views={name: view(tables, settings) for name, view in VIEWS.items()},
         refused=refused,
-        failed=failed,
+        lost=lost,
         sections=sections(settings),
         chip=words.chip,
         in_words=words.in_words,
