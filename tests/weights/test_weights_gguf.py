@@ -13,9 +13,9 @@ from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.fetch import fetch
 
 
-def convert(path):
+def convert(*parts):
     """Convert a GGUF; its derived files by name, and what it states."""
-    files, found = gguf.convert(cache.store(path, path.name))
+    files, found = gguf.convert([cache.store(path, path.name) for path in parts])
     return {blob.name: blob.path for blob in files}, found
 
 
