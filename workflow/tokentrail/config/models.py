@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
-from tokentrail.config.section import Section, Text
+from tokentrail.config.section import InputPath, Section, Text
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -46,7 +46,7 @@ class FolderSource(Section):
 
     kind: Literal["folder"]
     """`folder`: files that are already here."""
-    path: Text
+    path: InputPath
     """Path of the folder; a relative path starts at the folder that snakemake runs in."""
     file: str = ""
     """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
@@ -62,7 +62,7 @@ class Model(Section):
 
     source: Source
     """Where the weights come from."""
-    config: dict[str, Any] = {}
+    config: dict[str, JsonValue] = {}
     """Values to add to the model's `config.json` or to change in it; null takes a key out."""
     label: Text
     """Name to show in charts and in the report."""

@@ -24,7 +24,9 @@ def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
         there = "is a file" if folder.exists() else "does not exist"
         raise WeightsError(f"source.path is {source['path']}, which {there}; give the folder that holds the weights")
     file = source.get("file", "")
-    names = [path.relative_to(folder).as_posix() for each in looked_into(folder, file) for path in each.iterdir()]
+    names = [
+        path.relative_to(folder).as_posix() for each in layout.looked_into(folder, file) for path in each.iterdir()
+    ]
     names = [name for name in names if (folder / name).is_file()]
 
     def get(name: str) -> Blob:
@@ -39,9 +41,3 @@ def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
         return cache.store(path, path.name, check=pins.check)
 
     return Fetched(layout.collect(names, where, file, get), revision="", license="")
-
-
-def looked_into(folder: Path, file: str) -> list[Path]:
-    """The folders that the files may be in: the source's own and, with `source.file`, the one that it names."""
-    below = [(folder / file).parent, folder / file] if file else []
-    return [each for each in dict.fromkeys((folder, *below)) if each.is_dir()]

@@ -45,6 +45,12 @@ class Fetched:
     license: str
 
 
+def looked_into(folder: Path, file: str) -> list[Path]:
+    """The folders that the files may be in: the source's own and, with `source.file`, the one that it names."""
+    below = [(folder / file).parent, folder / file] if file else []
+    return [each for each in dict.fromkeys((folder, *below)) if each.is_dir()]
+
+
 def collect(names: Iterable[str], where: Place, file: str, get: Callable[[str], Blob]) -> list[Blob]:
     """The model's files out of a place that holds `names`, each fetched by `get`; `file` as in `choose`.
 
