@@ -184,7 +184,7 @@ def explain(error: ValidationError) -> str:
 
 def shown(value: Any) -> str:
     """A value of the configuration as it was read, cut to a length that fits a sentence."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
+    text = json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
