@@ -15,9 +15,12 @@ class Overflow(Tap):
         self.first: tuple[str, int] | None = None
 
     def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
+        self.see(site, layer, tensor)
+        return tensor
+
+    def see(self, site: str, layer: int, tensor: Tensor) -> None:
         if self.first is None and not tensor.isfinite().all():
             self.first = site, layer
-        return tensor
 
     def __str__(self) -> str:
         if self.first is None:

@@ -104,25 +104,27 @@ def _client():
 def _fetch(repository: str, revision: str, file: str, pins: Pins) -> Fetched:
     api = _client()
     commit = api.resolve_revision(repository, revision=revision).resolved
-    there, license = _listing(api, repository, commit, file)
+    there, license = _listing(api, repository, commit)
     where = Place(f"repository {repository}")
     files = layout.collect(there, where, file, lambda name: _download(repository, commit, name, pins))
     return Fetched(files, revision=commit, license=license)
 
 
-def _listing(api, repository: str, commit: str, file: str) -> tuple[list[str], str]:
+def _listing(api, repository: str, commit: str) -> tuple[list[str], str]:
     """The files of the commit and the license on its card; without network, the files cached."""
     import httpx2
-    from huggingface_hub import errors, try_to_load_from_cache
+    from huggingface_hub import constants, errors
+    from huggingface_hub.file_download import repo_folder_name
 
     try:
         info = api.model_info(repository, revision=commit)
     except (httpx2.TransportError, errors.OfflineModeIsEnabled):
-        for name in (*([file, f"{file}/config.json"] if file else []), "config.json"):
-            if isinstance(found := try_to_load_from_cache(repository, name, revision=commit), str):
-                top = Path(found.removesuffix(name))
-                return [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()], ""
-        raise
+        folder = repo_folder_name(repo_id=repository, repo_type="model")
+        top = Path(constants.HF_HUB_CACHE, folder, "snapshots", commit)
+        cached = [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()]
+        if not any(name.endswith((".gguf", ".safetensors")) for name in cached):
+            raise
+        return cached, ""
     card = info.card_data.to_dict() if info.card_data else {}
     license = card.get("license")
     return [file.rfilename for file in info.siblings or []], license if isinstance(license, str) else ""
