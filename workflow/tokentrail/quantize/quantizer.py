@@ -36,18 +36,18 @@ def quantize(matrix: Tensor, scheme: Scheme, turned: bool = False, name: str = "
     scale, a middle or an outlier is too large for the format that it is stored in. Errors call the matrix `name`.
     """
     groups_of_line(line_shape(matrix.shape, scheme)[1], scheme)
-    matrix = matrix.float()
+    matrix = whole = matrix.float()
     places = largest(matrix, scheme.outliers)
     values = matrix.flatten()[places].to(scheme.scale_dtype)
     if len(places):
         matrix = matrix.flatten().index_fill(0, places, 0.0).view(matrix.shape)
     parts = [chosen(part, scheme) for part in cut(lines(matrix, scheme, turned), scheme)]
     codes, scales, middles = (join(list(of_parts)) for of_parts in zip(*parts, strict=True))
-    for what, stored_as in (("scale", scales), ("middle", middles), ("outlier", values)):
+    for what, stored_as in (("a scale", scales), ("a middle", middles), ("an outlier", values)):
         if not stored_as.isfinite().all():
             raise OutOfRangeError(
-                f"{scheme.scales} cannot hold a {what} of {name}, whose largest weight is "
-                f"{matrix.abs().max().item():.3g}: it ends at {torch.finfo(scheme.scale_dtype).max:.3g}; set scales to "
+                f"{scheme.scales} cannot hold {what} of {name}, whose largest weight is "
+                f"{whole.abs().max().item():.3g}: it ends at {torch.finfo(scheme.scale_dtype).max:.3g}; set scales to "
                 f"{'float32' if scheme.scales == 'bfloat16' else 'bfloat16 or float32'}"
             )
     return Quantized(

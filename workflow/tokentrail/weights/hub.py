@@ -210,8 +210,9 @@ def explain(error: BaseException, repository: str, revision: str) -> str:
     return (
         f"{repository} at revision {revision} cannot be downloaded because {hub} was not reached "
         f"({_short(error)}); check the network, HF_ENDPOINT and the proxy, or fetch it by hand: put config.json, "
-        f"tokenizer.json and model.safetensors (or its parts and {layout.INDEX}) from {hub}/{repository}/tree/"
-        f"{revision} into one folder, without subfolders, and give that folder as a source of kind `folder`"
+        f"tokenizer.json and model.safetensors (or its parts and {layout.INDEX}), or the .gguf file, from "
+        f"{hub}/{repository}/tree/{revision} into one folder, without subfolders, and give that folder as a source of "
+        "kind `folder`"
     )
 
 
