@@ -195,6 +195,10 @@ def source_files(model):
     return sorted(map(str, files))
 
 
+for model in MODELS:
+    source_files(model)  # a name that cannot be an input is told before anything runs
+
+
 def passage_files():
     """The passages of quantization, to notice when one is edited; one that is missing is named by the stage."""
     named = CONFIG.stages.quantization.passages.values()
