@@ -114,7 +114,8 @@ def of_model(index: int, depth: int, hybrid: bool, prompts: tuple[str, ...]) -> 
     ]
     return {
         "weights": [
-            {"file": "model.gguf", "bytes": 1000, "sha256": "0" * 64, "role": "source", "source_kind": "package"}
+            {"file": "model.gguf", "bytes": 1000, "sha256": "0" * 64, "role": "source", "changes": ""}
+            | {"source_kind": "package"}
             | {"source": "a-package", "revision": "1.0", "license": "", "stored_dtype": "Q4_1", "pinned": "config"}
         ],
         "cells": [

@@ -63,6 +63,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
                 "source": chosen.source.model_dump(),
                 "license": chosen.license,
                 "lock_file": config.lock_file,
+                "changes": chosen.config,
             }
         case "cells" | "census":
             return {"model": model}

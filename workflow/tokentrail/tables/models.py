@@ -11,7 +11,9 @@ class Weights(Table):
     file = text("file name inside its source; for a derived file, the name that it was given")
     bytes = count("size of the file", "bytes")
     sha256 = text("SHA-256 of the file's content, hexadecimal", regex="^[0-9a-f]{64}$")
-    role = text("`source` as fetched, or `derived` from a source file by a conversion", regex="^(source|derived)$")
+    role = text(
+        "`source` as fetched, or `derived` from a source file by a conversion or a change", regex="^(source|derived)$"
+    )
     source_kind = text("`package`, `hub` or `folder`", regex="^(package|hub|folder)$")
     source = text("package name, hub repository, or folder name")
     revision = text("package version, hub commit, or empty for a folder")
@@ -22,6 +24,7 @@ class Weights(Table):
         "`derived`: made here from pinned files",
         regex="^(config|lock|derived)$",
     )
+    changes = text("what the configuration changes in a derived `config.json`, as JSON; empty if nothing")
 
 
 class Cells(Table):
