@@ -377,6 +377,8 @@ def timed_case(index: int, name: str, kind: str, context: int, batch: int, beyon
         "median_ms": median,
         "p10_ms": median * 0.9,
         "p90_ms": median * 1.2,
+        "min_ms": median * 0.8,
+        "max_ms": median * 1.5,
         "repeat_median_ms": median * 1.1,
         "drift": 0.1,
         "tokens_per_second": rate,
