@@ -169,7 +169,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         hits = sentences.hits(of(tables["next_token"], model=name))
         swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
         close = sentences.parity(parity)
-        without = ablations.story(of(tables["ablations"], model=name, prompt=first_prompt))
+        without = ablations.story(of(tables["ablations"], model=name))
         far = distance.story(of(tables["filler_sweep"], model=name))
         fewer = quantization.story(of(tables["quantization"], model=name))
         found.append(
