@@ -132,7 +132,11 @@ def reach(sweep: pl.DataFrame) -> pl.DataFrame:
     """
     run = (pl.col("status") == "ok").fill_null(False)
     first = run & (pl.col("target_rank") == 0)
-    worst = pl.struct("target_rank", pl.col("target_probability").neg()).filter(run).arg_max()
+
+    def worst(column: str) -> pl.Expr:
+        by = [pl.col(name).filter(run) for name in ("target_rank", "target_probability")]
+        return pl.col(column).filter(run).sort_by(by, descending=[True, False]).first()
+
     return (
         sweep.sort("distance", maintain_order=True)
         .group_by("variant", "filler", maintain_order=True)
@@ -142,9 +146,9 @@ def reach(sweep: pl.DataFrame) -> pl.DataFrame:
             first=pl.col("distance").filter(first),
             lost=pl.col("distance").filter(run & ~first),
             beyond=pl.col("distance").filter(~run),
-            rank=pl.col("target_rank").filter(run).get(worst, null_on_oob=True),
-            at=pl.col("distance").filter(run).get(worst, null_on_oob=True),
-            token=pl.col("top1_token").filter(run).get(worst, null_on_oob=True),
+            rank=worst("target_rank"),
+            at=worst("distance"),
+            token=worst("top1_token"),
             probability=pl.col("target_probability").max(),
         )
     )

@@ -310,7 +310,7 @@ def of_set(rows: pl.DataFrame) -> Markup:
     cases = [
         Markup("{} it {}").format(
             INSTEAD[row["operation"]],
-            Markup("stays first, its {} {}").format(
+            Markup("stays first ({} {})").format(
                 probability(row["clean"]), changed(row["clean"], row["target_probability"])
             )
             if row["kept"]
@@ -324,8 +324,8 @@ def of_set(rows: pl.DataFrame) -> Markup:
 
 
 def changed(before: float, after: float) -> str:
-    """`falls to 0.197`, `rises to 0.99`, `stays`: as far as the decimals that are shown tell."""
-    told = {"none": "stays", "less": f"falls to {probability(after)}", "more": f"rises to {probability(after)}"}
+    """`falls to 0.197`, `rises to 0.99`, `as before`: as far as the decimals that are shown tell."""
+    told = {"none": "as before", "less": f"falls to {probability(after)}", "more": f"rises to {probability(after)}"}
     return told[way([after - before], 10**-DECIMALS)]
 
 
