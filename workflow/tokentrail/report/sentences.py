@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.select import best_and_last, first_leading, full_depth, ordered
-from tokentrail.charts.text import percent, printable, probability, size, whole
+from tokentrail.charts.text import printable, probability, size, whole
 from tokentrail.report.claims import carried_to_the_end, higher_before, leading, leads_after, overlapping
 from tokentrail.report.words import (
     at_layers,
@@ -299,10 +299,3 @@ def growth(rows: pl.DataFrame) -> Markup:
     if peak["layer"] == last["layer"]:
         return sentence + ", where it is largest."
     return sentence + Markup("; it is largest after layer {}, at {}.").format(peak["layer"], size(peak["l2_norm"]))
-
-
-def spread(row: dict[str, Any]) -> Markup:
-    """A distribution in words. `row`: distribution, one model and prompt."""
-    return Markup("{} of entropy, as many as {} equally likely tokens; the first five hold {}.").format(
-        f"{row['entropy_bits']:.2f} bits", size(row["effective_choices"]), percent(row["top5_mass"])
-    )
