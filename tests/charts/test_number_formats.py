@@ -11,8 +11,12 @@ from tokentrail.report import words
 
 SHARES = st.floats(0, 1) | st.floats(0, 0.002) | st.floats(0.998, 1)
 NUMBERS = st.floats(-1e15, 1e15) | st.floats(-1e-2, 1e-2) | st.floats(990, 1010)
-COUNTS = st.integers(0, 10**16) | st.integers(0, 14).flatmap(lambda k: st.integers(0, 200).map(lambda d: 10**k + d - 100))
-BYTES = st.integers(0, 2**50) | st.integers(0, 4).flatmap(lambda k: st.integers(0, 4000).map(lambda d: 2 ** (10 * k) - d))
+COUNTS = st.integers(0, 10**16) | st.integers(0, 14).flatmap(
+    lambda k: st.integers(0, 200).map(lambda d: 10**k + d - 100)
+)
+BYTES = st.integers(0, 2**50) | st.integers(0, 4).flatmap(
+    lambda k: st.integers(0, 4000).map(lambda d: 2 ** (10 * k) - d)
+)
 UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15} | {
     f"{unit}iB": 1024 ** (power + 1) for power, unit in enumerate("KMGT")
 }
@@ -91,11 +95,13 @@ def test_one_two_and_many(n, noun):
     assert "(s)" not in said
 
 
-@given(st.integers(0, 10**6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))).filter(lambda t: t[1]))
+@given(
+    st.integers(0, 10**6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))).filter(lambda t: t[1])
+)
 def test_all_is_said_of_all_and_none_of_none(case):
     part, total = case
     said = words.tally(part, total)
-    assert (("all" in said or "both" in said or said == "in the one case")) == (part == total)
+    assert ("all" in said or "both" in said or said == "in the one case") == (part == total)
     assert ("none" in said or "not" in said) == (part == 0)
     assert (f"{part:,} of {total:,}" in said) == (0 < part < total)
 

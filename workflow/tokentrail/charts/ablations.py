@@ -20,8 +20,8 @@ full mark means that the target still is the most likely token; a hollow red mar
 are attention layers, where a model has Mamba2 layers too. The columns at the right are all attention and all Mamba2
 layers, switched off together. Each model is drawn on the first prompt that was ablated.
 
-It does not show what a part does: a fall says that the model needs the part, be it for the answer or in order to work
-at all. Zero is a value that later layers hardly ever saw; where zero and the other two differ, it is the blunter test.
+It does not show what a part does: a fall says that this answer changes without the part, be it what carries the answer
+or what the model needs in order to work at all. Zero is a value that later layers hardly ever saw; where zero and the other two differ, it is the blunter test.
 Nor does it show what two parts can do for each other, which only the sets touch.
 """
 SHAPES = {"zero": "circle", "mean": "square", "resample": "triangle-up"}

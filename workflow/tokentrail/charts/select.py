@@ -137,7 +137,9 @@ def uniform_on_first(tokens: pl.DataFrame) -> pl.DataFrame:
     """
     seen = pl.col("position") + 1
     return (
-        tokens.filter(pl.col("position") > 0).group_by("model", "prompt", maintain_order=True).agg(uniform=(1 / seen).mean())
+        tokens.filter(pl.col("position") > 0)
+        .group_by("model", "prompt", maintain_order=True)
+        .agg(uniform=(1 / seen).mean())
     )
 
 

@@ -183,6 +183,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "index": index,
                 "label": look.label,
                 "note": look.note,
+                "trained": text.printable(settings["models"][name]["training_note"]),
                 "colour": look.colour,
                 "in_cells": of(tables["cells"], model=name).height > 0,
                 "tensors": counts.height,

@@ -201,9 +201,9 @@ def told_by_patching(carried: pl.DataFrame, lens_rows: pl.DataFrame) -> Markup:
         told.append(Markup("{}{} ({})").format(than, where, names))
     if not told:
         return Markup()
-    return Markup(" By patching, the last token’s stream alone takes the answer at least halfway to another name {}.").format(
-        listed(told)
-    )
+    return Markup(
+        " By patching, the last token’s stream alone takes the answer at least halfway to another name {}."
+    ).format(listed(told))
 
 
 def on_the_way(rows: pl.DataFrame) -> Markup:
@@ -218,9 +218,9 @@ def on_the_way(rows: pl.DataFrame) -> Markup:
             every(compared.height, "prompt")
         )
     higher = could.filter("higher")
-    sentence = Markup("Where the target does not end at rank 0, it stands higher after some layer before the last {}").format(
-        tally(higher.height, could.height)
-    )
+    sentence = Markup(
+        "Where the target does not end at rank 0, it stands higher after some layer before the last {}"
+    ).format(tally(higher.height, could.height))
     if higher.is_empty():
         return sentence + "."
     told = [

@@ -104,7 +104,9 @@ class TimingSummary(Timed):
 
     rounds = count("rounds of the first block, which the median and percentiles are over", "rounds")
     median_ms = number("median time of one call: a decode step, or a prefill", "ms", min=0.0, nullable=True)
-    p10_ms = number("10th percentile; of few rounds, little but a way between two of them", "ms", min=0.0, nullable=True)
+    p10_ms = number(
+        "10th percentile; of few rounds, little but a way between two of them", "ms", min=0.0, nullable=True
+    )
     p90_ms = number("90th percentile", "ms", min=0.0, nullable=True)
     min_ms = number("the fastest of the rounds", "ms", min=0.0, nullable=True)
     max_ms = number("the slowest of the rounds", "ms", min=0.0, nullable=True)

@@ -10,7 +10,17 @@ from markupsafe import Markup
 from tokentrail.charts.select import MIXERS, OPERATIONS, ordered
 from tokentrail.charts.text import printable, probability, whole
 from tokentrail.report.claims import DECIMALS, answered, leading, needed, trailing, way, without_kind
-from tokentrail.report.words import MANY, at_layers, chip, counted, every, listed, sentence_case, tally, with_probability
+from tokentrail.report.words import (
+    MANY,
+    at_layers,
+    chip,
+    counted,
+    every,
+    listed,
+    sentence_case,
+    tally,
+    with_probability,
+)
 
 FEW = 3
 """As many exceptions are told one by one; more are counted."""

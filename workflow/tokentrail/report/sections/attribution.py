@@ -56,8 +56,7 @@ def sums(rows: pl.DataFrame, column: str) -> dict[str, float | None]:
         "bias": pl.col("site") == "final_norm_bias",
     }
     return {
-        kind: here[column].sum() if (here := rows.filter(condition)).height else None
-        for kind, condition in of.items()
+        kind: here[column].sum() if (here := rows.filter(condition)).height else None for kind, condition in of.items()
     }
 
 
@@ -82,9 +81,12 @@ def said(rows: pl.DataFrame, rival: float | None) -> Markup:
             " Against so unlikely a rival the difference tells little of the answer, and cannot be held beside that of "
             "another model."
         )
-    return sentence + Markup(" ").join(
-        [Markup(""), *(largest(rows, column, f"For the {name}") for column, name in READINGS.items())]
-    ).rstrip()
+    return (
+        sentence
+        + Markup(" ")
+        .join([Markup(""), *(largest(rows, column, f"For the {name}") for column, name in READINGS.items())])
+        .rstrip()
+    )
 
 
 def largest(rows: pl.DataFrame, column: str, opening: str) -> Markup:

@@ -53,9 +53,7 @@ def neighbours(rows: pl.DataFrame, word: str) -> Markup:
     close = here.filter(pl.col("probe") == "neighbours").sort("rank")
     random = here.filter(pl.col("probe") == "random").row(0, named=True)
     names = [Markup("{} ({})").format(chip(row["neighbour"]), decimals(row["cosine"])) for row in close.to_dicts()]
-    return Markup(
-        "Nearest to {} {} {}; to a random token its cosine is {} on average, give or take {}."
-    ).format(
+    return Markup("Nearest to {} {} {}; to a random token its cosine is {} on average, give or take {}.").format(
         chip(word),
         "is" if len(names) == 1 else "are",
         listed(names),

@@ -88,7 +88,9 @@ def moved(rows: pl.DataFrame) -> Markup:
     told = f"the second moves the prediction more {tally(more, cases)}, the first {tally(less, cases)}"
     sentence += Markup(
         " Hiding it drops its value and gives its weight to the others at once; of the two done alone, {}{}"
-    ).format(told, "" if more + less == cases else f"; below {power(KL_FLOOR)} nats nothing is told apart")
+    ).format(
+        told, "" if more + less == cases else Markup("; below {} nats nothing is told apart").format(power(KL_FLOOR))
+    )
     if means["mask"] < min(value, norm):
         sentence += ", and both together move it less than either" + (" on average" if prompts > 1 else "")
     return sentence + "."

@@ -63,14 +63,16 @@ def effect(rows: pl.DataFrame, factor: str, others: list[str]) -> Markup:
         return sentence + "."
     down, up = sum(change < -NO_CHANGE for change in changes), sum(change > NO_CHANGE for change in changes)
     same = len(changes) - down - up
-    unmoved = f"; {'one combination' if same == 1 else f'{same} combinations'} it leaves as wide as it was" if same else ""
+    unmoved = (
+        f"; {'one combination' if same == 1 else f'{same} combinations'} it leaves as wide as it was" if same else ""
+    )
     direction = way(changes, NO_CHANGE)
     if direction == "none":
         return sentence + f". It changes the width in none of {len(changes)} combinations of the others."
     if direction == "both":
-        return sentence + Markup(". It narrows the distribution in {} of {} combinations and widens it in {}{}.").format(
-            down, len(changes), up, unmoved
-        )
+        return sentence + Markup(
+            ". It narrows the distribution in {} of {} combinations and widens it in {}{}."
+        ).format(down, len(changes), up, unmoved)
     moves = [abs(change) for change in changes if abs(change) > NO_CHANGE]
     verb = "narrows" if direction == "less" else "widens"
     which = tally(len(moves), len(changes)).replace("cases", "combinations").replace("case", "combination")
