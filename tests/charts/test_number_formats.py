@@ -75,7 +75,7 @@ def test_a_count_stays_below_a_thousand_of_its_unit(n):
     for shown in (text.millions(n), text.operations(n).replace("FLOP", "").strip()):
         number, _, unit = shown.partition(" ")
         assert "e" not in number
-        assert float(number.replace(",", "")) < 1000 or unit in "TP" and unit
+        assert float(number.replace(",", "")) < 1000 or (unit in "TP" and unit)
         assert float(number.replace(",", "")) * UNITS[unit] == pytest.approx(n, rel=0.051)
 
 

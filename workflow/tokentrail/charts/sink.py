@@ -15,11 +15,11 @@ TABLES = ("sink", "tokens")
 CAPTION = """
 At the left, the weight that attention puts on the first token, mean over heads and over the tokens after it, layer by
 layer; each thin line is one prompt, the thick one their mean. The grey rule is what attention spread evenly over the
-visible positions would put there, mean over the prompts: a weight near it is no sink. At the right, how far the prediction moves when the
-first token is taken away in four ways: no later token sees it (mask); it keeps its weights and hands over nothing
-(drop value); it hands over its value and all other weights grow as if it were masked (renormalise); another token
-stands in its place (replace token). Small marks are prompts, the large mark with the number is their mean. Masking is
-dropping the value and renormalising at once. A KL below a millionth is drawn there.
+visible positions would put there, mean over the prompts: a weight near it is no sink. At the right, how far the
+prediction moves when the first token is taken away in four ways: no later token sees it (mask); it keeps its weights
+and hands over nothing (drop value); it hands over its value and all other weights grow as if it were masked
+(renormalise); another token stands in its place (replace token). Small marks are prompts, the large mark with the
+number is their mean. Masking is dropping the value and renormalising at once. A KL below a millionth is drawn there.
 
 It does not show that a large weight matters: the weight is what attention has left over as much as what it needs. The
 KL counts every change of the distribution; the first token may stay the same with a large one. All layers are changed

@@ -131,7 +131,7 @@ def binary_bytes(n: int) -> str:
 
 
 def in_unit(n: int, base: int, units: Sequence[str], shown: Callable[[float], str]) -> str:
-    """A number in the first unit in which, as `shown`, it stays below one of the next; the first one is for `n` < base."""
+    """A number of `base` or more in the first unit in which, as `shown`, it stays below one of the next."""
     for power, unit in enumerate(units[1:], 1):
         told = shown(n / base**power)
         if float(told.replace(",", "")) < base or unit == units[-1]:

@@ -44,8 +44,7 @@ def overlapping(rows: pl.DataFrame, value: str, low: str, high: str) -> pl.DataF
     least = rows.sort(value, maintain_order=True).head(1)
     if least.is_empty():
         return least
-    others = rows.filter(pl.col(low) <= least[high][0]).sort(value, maintain_order=True)
-    return others
+    return rows.filter(pl.col(low) <= least[high][0]).sort(value, maintain_order=True)
 
 
 def apart(low: float, high: float, other_low: float, other_high: float) -> bool:
@@ -57,11 +56,6 @@ def way(changes: Sequence[float], none: float) -> Literal["none", "more", "less"
     """Whether changes go one way in every case; those within `none` of zero go no way."""
     more, less = any(change > none for change in changes), any(change < -none for change in changes)
     return "both" if more and less else "more" if more else "less" if less else "none"
-
-
-def agreed(firsts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """For each case of `by`, whether a column `kept` holds in all, none or some of its rows: columns kept and cases."""
-    return firsts.group_by(by, maintain_order=True).agg(pl.col("kept").sum(), cases=pl.len())
 
 
 # Ablations
@@ -113,10 +107,7 @@ def needed(ablations: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_kind(ablations: pl.DataFrame) -> pl.DataFrame:
-    """One row for each kind of mixer, operation and prompt, all layers of the kind off: `kept`, and from `clean` to what.
-
-    Sets of a single layer say nothing that the layer alone does not, and are told like any other.
-    """
+    """One row for each kind of mixer, operation and prompt, with all layers of the kind off: `kept`, and `clean`."""
     return stays_first(ablations).filter(pl.col("component").is_in([f"all {kind}" for kind in MIXERS]))
 
 

@@ -117,8 +117,8 @@ def worst(rows: pl.DataFrame, summary: pl.DataFrame) -> str:
 def lens_facts(rows: pl.DataFrame) -> dict[str, Any]:
     """Where the target first leads, and around it. `rows`: lens, one model and prompt; empty without rows.
 
-    `first` is the layer or None, `probability` that of the target there, `before` the most likely token one layer earlier, `lost` the later layers after which
-    the target does not lead, `closest` and `closest_rank` the layer of its best rank, `last` the last layer.
+    `first` is the layer or None, `probability` that of the target there, `before` the most likely token one layer
+    earlier, `lost` the later layers after which the target does not lead, `closest` and `closest_rank` the layer of its best rank, `last` the last layer.
     """
     depth = full_depth(rows)
     if depth.is_empty():
@@ -173,7 +173,7 @@ def lens(rows: pl.DataFrame, prompt: str, patching: pl.DataFrame) -> Markup:
 
 
 def over_prompts(leads: pl.DataFrame) -> Markup:
-    """`; over all 7 prompts, after layers 0 to 2`: the span, and how many prompts never lead. `leads`: `leads_after`."""
+    """`; over all 7 prompts it is after layers 0 to 2`, and how many never lead. `leads`: `leads_after`."""
     if leads.height < 2:
         return Markup()
     found, never = leads.drop_nulls("first"), leads.filter(pl.col("first").is_null()).height
@@ -224,7 +224,8 @@ def on_the_way(rows: pl.DataFrame) -> Markup:
     if higher.is_empty():
         return sentence + "."
     told = [
-        f"{printable(row['prompt'])}, rank {whole(row['best'])} after layer {row['after']} and {whole(row['last'])} at the end"
+        f"{printable(row['prompt'])}, rank {whole(row['best'])} after layer {row['after']} and {whole(row['last'])} at "
+        "the end"
         for row in higher.to_dicts()
     ]
     return sentence + Markup(": {}.").format(Markup("; ").join(told))

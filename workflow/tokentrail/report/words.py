@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from tokentrail.charts.text import probability, scientific, visible, whole
 
-
 MANY = 4
 """More places than this are counted, and not told one by one."""
 

@@ -264,7 +264,7 @@ def summary(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def story(rows: pl.DataFrame) -> Markup:
-    """What the answer does without single parts and whole kinds, for the top of the page. `rows`: ablations, one model."""
+    """Whether the answer stays without single parts and without whole kinds. `rows`: ablations, one model."""
     parts, sets = needed(rows), without_kind(rows)
     if parts.is_empty() and sets.is_empty():
         return Markup()

@@ -61,7 +61,7 @@ def sums(rows: pl.DataFrame, column: str) -> dict[str, float | None]:
 
 
 def said(rows: pl.DataFrame, rival: float | None) -> Markup:
-    """Sums and largest parts in words. `rows`: attribution with differences, one model and prompt; `rival`'s probability."""
+    """Sums and largest parts in words. `rows`: attribution with differences, one prompt; the `rival`'s probability."""
     if rows.is_empty():
         return Markup()
     names = {"embedding": "the embedding adds", "attention": "attention", "mamba2": "Mamba2", "ffn": "the FFNs"}

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
 from tokentrail.charts.text import printable, probability, scientific, size, whole
-from tokentrail.report.claims import leading, reach
+from tokentrail.report.claims import reach
 from tokentrail.report.words import chip, counted, every, listed, power, tally, with_probability
 
 

@@ -43,7 +43,8 @@ def weight(rows: pl.DataFrame, tokens: pl.DataFrame) -> Markup:
     else:
         low, high = trailing(layers, "weight"), leading(layers, "weight")
         sentence = Markup(
-            "On average over layers and {}, {} of the attention weight lies on the first token, from {} in {} to {} in {}"
+            "On average over layers and {}, {} of the attention weight lies on the first token, from {} in {} to {} in "
+            "{}"
         ).format(
             prompts,
             probability(layers["weight"].mean()),
@@ -56,13 +57,12 @@ def weight(rows: pl.DataFrame, tokens: pl.DataFrame) -> Markup:
         probability(layers["uniform"].mean())
     )
     sinks, below = layers.filter("is_sink").height, layers.filter("below").height
-    verdict = Markup(" A layer counts as a sink from {} times that in every prompt: {} of {}{}.").format(
+    verdict = Markup(" A layer counts as a sink from {} times that in every prompt: {} of {} {}{}.").format(
         f"{SINK:g}",
         "none" if not sinks else whole(sinks),
         counted(layers.height, "attention layer"),
-        f" {'does' if sinks < 2 else 'do'}, and {whole(below)} {'has' if below == 1 else 'have'} less than the even weight"
-        if below
-        else f" {'does' if sinks < 2 else 'do'}",
+        "does" if sinks < 2 else "do",
+        f", and {whole(below)} {'has' if below == 1 else 'have'} less than the even weight" if below else "",
     )
     return sentence + even + verdict
 

@@ -72,7 +72,8 @@ def alone(rows: pl.DataFrame, column: str) -> str:
     reaching = span.filter(pl.col("best") >= most["least"]).height
     if reaching == 1:
         return f" ({place(most)})"
-    return f" ({place(most)}; the rounds of {whole(reaching - 1)} of {counted(span.height - 1, 'other case')} reach as far)"
+    others = f"{whole(reaching - 1)} of {counted(span.height - 1, 'other case')}"
+    return f" ({place(most)}; the rounds of {others} reach as far)"
 
 
 def drift(rows: pl.DataFrame) -> Markup:
@@ -80,13 +81,12 @@ def drift(rows: pl.DataFrame) -> Markup:
     repeated = rows.filter(pl.col("drift").is_not_null())
     if repeated.is_empty():
         return Markup()
-    outside = drifted(repeated)
-    sentence = Markup("From the first block of {} to its repetition, {}").format(
+    outside, cases = drifted(repeated), counted(repeated.height, "case")
+    sentence = Markup(
+        "From the first block of {} to its repetition, {} moved out of the span of the first block"
+    ).format(
         counted(repeated["rounds"].max(), "round"),
-        f"no median of {counted(repeated.height, 'case')} moved further than the rounds of the first block lie apart"
-        if outside.is_empty()
-        else f"the medians of {whole(outside.height)} of {counted(repeated.height, 'case')} moved further than the rounds "
-        "of the first block lie apart",
+        f"no median of {cases}" if outside.is_empty() else f"the medians of {whole(outside.height)} of {cases}",
     )
     most = repeated.sort(pl.col("drift").abs(), descending=True, maintain_order=True).row(0, named=True)
     within = "" if outside.filter(pl.col("drift").abs() == abs(most["drift"])).height else ", within its rounds"
