@@ -175,7 +175,7 @@ def higher_before(compared: pl.DataFrame) -> pl.DataFrame:
 
     `compared` is the lens' `best_and_last`.
     """
-    return compared.filter(pl.col("last") > 0).with_columns(higher=(pl.col("best") < pl.col("last")).fill_null(False))
+    return compared.filter(pl.col("last") > 0).with_columns(higher=pl.col("best") < pl.col("last"))
 
 
 # The first token

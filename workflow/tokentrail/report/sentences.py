@@ -118,7 +118,8 @@ def lens_facts(rows: pl.DataFrame) -> dict[str, Any]:
     """Where the target first leads, and around it. `rows`: lens, one model and prompt; empty without rows.
 
     `first` is the layer or None, `probability` that of the target there, `before` the most likely token one layer
-    earlier, `lost` the later layers after which the target does not lead, `closest` and `closest_rank` the layer of its best rank, `last` the last layer.
+    earlier, `lost` the later layers after which the target does not lead, `closest` and `closest_rank` the layer of its
+    best rank, `last` the last layer.
     """
     depth = full_depth(rows)
     if depth.is_empty():
