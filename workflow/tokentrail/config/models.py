@@ -68,6 +68,8 @@ class Model(Section):
     """Name to show in charts and in the report."""
     weights_note: str = ""
     """What a reader must know of these weights; shown wherever the model is. Empty for weights as published."""
+    training_note: str = ""
+    """What the training put in that a finding could be mistaken for; shown once, and wherever such a finding is."""
     license: str = ""
     """License of the weights, if the source does not state it."""
     bos: Literal["tokenizer", "always", "never"] = "tokenizer"

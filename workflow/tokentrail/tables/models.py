@@ -18,7 +18,7 @@ class Weights(Table):
     source = text("package name, hub repository, or folder name")
     revision = text("package version, hub commit, or empty for a folder")
     license = text("license as the configuration or the source states it; empty if neither does")
-    stored_dtype = text("number format(s) of the tensors in the file; empty for files without tensors")
+    stored_dtype = text("number formats of the tensors in the file; empty for files without tensors")
     pinned = text(
         "`config`: the hash was given in the configuration; `lock`: it was recorded on first use and held since; "
         "`derived`: made here from pinned files",
