@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tokentrail.tables.columns import Table, count, number, prob, text
+from tokentrail.tables.times import MEDIAN_LEVEL, MEDIAN_LOW, TIMING_STATUS
 
 
 class QuantizationQuality(Table):
@@ -68,12 +69,13 @@ class QuantizationTiming(Table):
     resident_bytes = count("what the process grew by when the model was loaded and had read one token", "bytes")
     context = count("tokens in the cache before decoding", "tokens", min=1)
     decode_ms = number("median time of one decode step of one row", "ms", min=0.0)
-    decode_p10_ms = number("10th percentile", "ms", min=0.0)
-    decode_p90_ms = number("90th percentile", "ms", min=0.0)
+    decode_low_ms = number(MEDIAN_LOW, "ms", min=0.0)
+    decode_high_ms = number("upper end", "ms", min=0.0)
     prefill_tokens = count("tokens of the prefill", "tokens", min=1)
     prefill_ms = number("median time of one prefill", "ms", min=0.0)
-    prefill_p10_ms = number("10th percentile", "ms", min=0.0)
-    prefill_p90_ms = number("90th percentile", "ms", min=0.0)
+    prefill_low_ms = number("lower end of its interval, made in the same way", "ms", min=0.0)
+    prefill_high_ms = number("upper end", "ms", min=0.0)
+    level = prob(MEDIAN_LEVEL)
     rounds = count("rounds, each in a shuffled order", "rounds", min=1)
     threads = count("threads of torch", "threads", min=1)
 

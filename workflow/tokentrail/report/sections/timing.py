@@ -29,6 +29,7 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "index": index,
                 "limits": limits(rows),
                 "drift": drift(rows),
+                "spread": spread(rows),
                 "peers": peers(rows),
                 "cases": named(rows),
                 "prices": named(cost.filter(pl.col("kind") == "batch")),
@@ -73,6 +74,14 @@ def drift(rows: pl.DataFrame) -> Markup:
         place(most),
         "" if most["implementation"] == OURS else f", {most['implementation']}",
     )
+
+
+def spread(rows: pl.DataFrame) -> str:
+    """How many rounds a median is of, and how surely its interval holds it: `6 rounds, 96.9%`."""
+    timed = rows.filter(pl.col("status") == "ok")
+    if timed.is_empty():
+        return ""
+    return f"{counted(timed['rounds'][0], 'round')}, {percent(timed['level'][0])}"
 
 
 def peers(rows: pl.DataFrame) -> Markup:
