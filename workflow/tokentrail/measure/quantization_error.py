@@ -12,6 +12,7 @@ from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.measure.quantization_cases import Case, cases
 from tokentrail.quantize.groups import cut, lines
+from tokentrail.quantize.moved import moved
 from tokentrail.quantize.parts import HEAD, TOKENS, parts
 from tokentrail.quantize.quantizer import dequantize, quantize
 from tokentrail.weights.checkpoint import Checkpoint
@@ -43,8 +44,8 @@ def in_order(spec: specs.Spec, case: Case) -> list[str]:
 def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:
     """matrix (out, in) -> what the table says of it."""
     q = quantize(matrix, case.scheme, turned)
-    error = (dequantize(q) - matrix).abs().mean().item()
-    std, largest = matrix.std(correction=0).item(), matrix.abs().max().item()
+    change, largest = moved(matrix, dequantize(q), q.scales), matrix.abs().max().item()
+    std = change.std
     far = matrix.abs() > FAR * std
     groups = [(part.any(dim=-1)).sum().item() for part in cut(lines(far, case.scheme, turned), case.scheme)]
     as_stored = (t.t() if turned else t for t in (matrix, q.codes))
@@ -52,9 +53,9 @@ def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:
     return case.about | {
         "tensor": name,
         "shape": "x".join(map(str, matrix.shape)),
-        "mean_abs_error": error,
+        "mean_abs_error": change.mean_abs_error,
         "std": std,
-        "relative_error": error / std if std else 0.0,
+        "relative_error": change.relative_error,
         "max_abs": largest,
         "max_sigma": largest / std if std else 0.0,
         "beyond_4_sigma": far.double().mean().item(),

@@ -7,7 +7,11 @@ from tokentrail.tables.times import MEDIAN_LEVEL, MEDIAN_LOW, TIMING_STATUS
 
 
 class QuantizationQuality(Table):
-    """What a scheme costs in answers and saves in bytes: one row for each scheme, choice of weights and passage."""
+    """What a scheme costs in answers and saves in bytes: one row for each scheme, choice of weights and passage.
+
+    What was asked for and cannot be measured is a row with the status `skipped`: a passage that the float32 model
+    cannot read, and a packed scheme that no kernel runs.
+    """
 
     scheme = text("name of the scheme in the configuration; `float32` and `bfloat16` for the unquantized model")
     detail = text("the scheme in words; empty for the unquantized model")
@@ -23,16 +27,36 @@ class QuantizationQuality(Table):
         "that reads codes and scales)",
         regex="^(unquantized|simulated|packed)$",
     )
+    stored_dtypes = text(
+        "number formats in which the source stores the weights that are quantized, most weights first; of the "
+        "unquantized model, all its matrices"
+    )
+    weight_error = number(
+        "mean |read back - original| of the weights that are quantized, in standard deviations of their matrix",
+        "sigma",
+        min=0.0,
+    )
+    on_codes = prob(
+        "share of these weights in matrices that stood on the scheme's codes before, so that rounding moves them by "
+        "at most 0.025 steps and standard deviations, a tenth of what weights between two codes move by; a row with a "
+        "large share shows nothing of what the bits cost; empty for float32",
+        nullable=True,
+    )
     payload_bytes = count("bytes of the whole model by the formula", "bytes")
     stored_bytes = count("bytes of the packed file; empty unless packed", "bytes", nullable=True)
     compression = number("float32 payload / payload", "ratio", min=0.0)
     prompt = text("prompt name")
-    kl = number("KL(float32 || this row) at the prompt's last position", "nats", min=-1e-6)
-    top1_token = text("most likely token after the prompt")
-    top1_probability = prob("its probability")
-    target_probability = prob("probability of the prompt's target")
-    target_rank = count("rank of the target", "rank")
-    passage = text("passage name; empty if none is configured")
+    kl = number(
+        "KL(float32 || this row) at the prompt's last position; empty if skipped, as everything that is measured",
+        "nats",
+        min=-1e-6,
+        nullable=True,
+    )
+    top1_token = text("most likely token after the prompt", nullable=True)
+    top1_probability = prob("its probability", nullable=True)
+    target_probability = prob("probability of the prompt's target", nullable=True)
+    target_rank = count("rank of the target", "rank", nullable=True)
+    passage = text("passage name; empty if none is configured or none can be read")
     positions = count("predicted positions of the passage", "positions", nullable=True)
     bos_policy = text("`added` before each window of the passage, `tokenizer has none` or `tokenizer does not add it`")
     perplexity = number("exp of the mean negative log probability of the passage's tokens", "", min=1.0, nullable=True)
@@ -58,7 +82,8 @@ class QuantizationQuality(Table):
         min=0.0,
         nullable=True,
     )
-    note = text("why a packed row that was asked for is not there; empty otherwise")
+    status = text("`ok`, or `skipped`", regex=TIMING_STATUS)
+    reason = text("why it was skipped; empty if it was not")
 
 
 class QuantizationTiming(Table):
@@ -85,7 +110,11 @@ class Quantization(QuantizationQuality):
 
     resident_bytes = count("what loading the model grows a process by; empty for simulated rows", nullable=True)
     decode_ms = number("median time of one decode step of one row; empty for simulated rows", "ms", nullable=True)
+    decode_low_ms = number("lower end of its interval over the rounds", "ms", nullable=True)
+    decode_high_ms = number("upper end", "ms", nullable=True)
     prefill_ms = number("median time of one prefill; empty for simulated rows", "ms", nullable=True)
+    prefill_low_ms = number("lower end of its interval over the rounds", "ms", nullable=True)
+    prefill_high_ms = number("upper end", "ms", nullable=True)
 
 
 class QuantizationErrors(Table):

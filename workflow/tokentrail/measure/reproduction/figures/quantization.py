@@ -144,8 +144,14 @@ def on_passage(run: Run, figure: Figure, choice: Choice, quantity: str, case: st
     else:
         row = simulated(run, figure, choice, **asked)
     if row[column] is None:
-        raise NotRun("stages.quantization.passages names no text")
+        raise NotRun(not_read(run, figure))
     return row[column]
+
+
+def not_read(run: Run, figure: Figure) -> str:
+    """Why the model read no passage."""
+    reasons = run.rows("quantization", figure.model, scheme="float32")["reason"].to_list()
+    return "; ".join(filter(None, reasons)) or "stages.quantization.passages names no text"
 
 
 CASE = f"({'|'.join(CASES)})"
