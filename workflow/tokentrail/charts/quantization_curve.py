@@ -17,7 +17,9 @@ How far the predictions move (mean KL from the float32 model over the passage, o
 logarithmic) against what is saved: at the left the bytes of all weights (logarithmic), at the right the measured time
 of one decode step. Full diamonds are packed: the codes were stored, and a kernel that reads them ran. Hollow circles
 are simulated: rounded weights that ran in float32, with bytes by the formula and no time. The cross is the model in
-bfloat16, the dashed line float32. The best marks are those at the lower left. Each row is one model.
+bfloat16, the dashed line float32. The best marks are those at the lower left. A name with a † is of a scheme on whose
+codes most weights stood before, as the source stores them: it rounds nothing, and shows nothing of what its bits cost.
+Each row is one model.
 
 It does not show what other kernels or other machines would do: the times are those of the kernels and the machine of
 this run, one row at a time. A simulated scheme has no time at all, and whether it could be faster is not known. One
@@ -83,7 +85,13 @@ def panel(
     look: Look,
     leftmost: bool,
 ) -> alt.LayerChart:
-    shown = rows.select("scheme", "execution", "families", "moved", "mib", "decode_ms")
+    shown = rows.select(
+        pl.when(pl.col("on_codes") >= quantized.CIRCULAR)
+        .then(pl.format("{} †", "scheme"))
+        .otherwise("scheme")
+        .alias("scheme"),
+        *("execution", "families", "moved", "mib", "decode_ms"),
+    )
     named = with_sides(shown.filter(pl.col("execution") != "simulated"), domain, height)
     y = alt.Y(
         "moved:Q",
