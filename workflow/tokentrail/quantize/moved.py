@@ -17,6 +17,8 @@ class Moved(NamedTuple):
     """Mean |read back - original|."""
     std: float
     """Standard deviation of the original weights."""
+    spread: float
+    """Mean distance of the original weights from their mean, which a few outliers do not decide."""
     step: float
     """Mean distance of two codes; 0 if the rounding is of another kind."""
 
@@ -29,10 +31,10 @@ class Moved(NamedTuple):
     def on_codes(self) -> bool:
         """Whether the weights stood on the scheme's codes before, as those of a source do that was rounded alike.
 
-        The error must be small beside the step, and beside the weights as well: with a step far above them all, all
-        read back as the same value, and the error is small beside the step alone.
+        The error must be small beside the step, and beside the spread of the weights as well: with a step far above
+        nearly all of them, these read back as the same value, and the error is small beside the step alone.
         """
-        return self.mean_abs_error <= FEW * min(self.step, self.std)
+        return self.mean_abs_error <= FEW * min(self.step, self.spread)
 
 
 def moved(original: Tensor, read_back: Tensor, scales: Tensor | None = None) -> Moved:
@@ -42,5 +44,6 @@ def moved(original: Tensor, read_back: Tensor, scales: Tensor | None = None) -> 
         weights=original.numel(),
         mean_abs_error=(read_back.float() - original).abs().mean().item(),
         std=original.std(correction=0).item(),
+        spread=(original - original.mean()).abs().mean().item(),
         step=0.0 if scales is None else scales.float().mean().item(),
     )

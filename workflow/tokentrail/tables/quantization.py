@@ -38,8 +38,8 @@ class QuantizationQuality(Table):
     )
     on_codes = prob(
         "share of these weights in matrices that stood on the scheme's codes before, so that rounding moves them by "
-        "at most 0.025 steps and standard deviations, a tenth of what weights between two codes move by; a row with a "
-        "large share shows nothing of what the bits cost; empty for float32",
+        "at most 0.025 of a step, a tenth of what weights between two codes move by, and of their mean distance from "
+        "their mean; a row with a large share shows nothing of what the bits cost; empty for float32",
         nullable=True,
     )
     payload_bytes = count("bytes of the whole model by the formula", "bytes")

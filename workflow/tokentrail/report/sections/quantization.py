@@ -55,7 +55,6 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "rows": [shown(row) for row in rows.to_dicts()],
                 "passages": passages(rows),
                 "prompt": "" if rows.is_empty() else printable(rows["prompt"][0]),
-                "circular": any(map(quantized.is_circular, rows.to_dicts())),
             }
         )
     return found
@@ -291,17 +290,17 @@ def ran(rows: pl.DataFrame) -> Markup:
         )
         for row in packed
     ]
-    alike = [
-        Markup("{} and {}").format(named(one), named(other))
-        for one, other in combinations(packed, 2)
-        if not apart_in_time(one, other)
-    ]
-    sentence = Markup("Run from stored codes, beside {} ms a token in float32: {}.").format(
-        size(base["decode_ms"]), listed(told)
-    )
-    return (
-        sentence + Markup(" The rounds do not tell the times of {} apart.").format(listed(alike)) if alike else sentence
-    )
+    pairs = list(combinations(packed, 2))
+    alike = [pair for pair in pairs if not apart_in_time(*pair)]
+    if not alike:
+        same = Markup()
+    elif len(alike) == len(pairs) > 1:
+        same = Markup(" The rounds tell no two of these apart.")
+    else:
+        said = [Markup("{} from {}").format(named(one), named(other)) for one, other in alike]
+        same = Markup(" The rounds do not tell {}.").format(listed(said))
+    beside = Markup("Run from stored codes, beside {} ms a token in float32: {}.")
+    return beside.format(size(base["decode_ms"]), listed(told)) + same
 
 
 def rounds(timing: pl.DataFrame, summary: pl.DataFrame) -> Markup:
