@@ -106,6 +106,7 @@ def test_comments_docstrings_and_layout_change_nothing(tree, name):
 TABLES_FILE = "tokentrail/tables.py"
 TABLES_TEXT = """
 from tokentrail.errors import A
+from tokentrail.measure.answers import rank as least, said
 KINDS = "^(a|b)$"
 class Base(A):
     model = text("model")
@@ -113,9 +114,34 @@ class Lens(Base):
     "What it is."
     kind = text("kind", regex=KINDS)
     rank = count("rank of the target", "rank", min=0)
+    p = prob(said, min=least)
 class Other(Base):
     rank = count("rank", "rank")
 """
+
+
+def test_what_a_table_takes_from_other_modules_counts_name_by_name(tree):
+    def with_answers(text: str) -> str:
+        (tree / "tokentrail/measure/other_answers.py").write_text(text)
+        return hash_with(tree, "measure.answers", "measure.other_answers")
+
+    before = with_answers("rank = 1\nsaid = 'said'\n")
+    assert with_answers("rank = 1\nsaid = 'said otherwise'\nnew = 1\n") == before
+    assert with_answers("rank = 2\nsaid = 'said'\n") != before
+
+
+def test_an_import_for_type_checkers_does_not_count(tree):
+    def with_import(test: str) -> tuple[str, str]:
+        (tree / "tokentrail/errors.py").write_text(f"if {test}:\n    from tokentrail.measure import other\n")
+        first = hash_of(tree)
+        (tree / "tokentrail/measure/other.py").write_text("EDITED = 1\n")
+        return first, hash_of(tree)
+
+    first, second = with_import("TYPE_CHECKING")
+    assert first == second
+    (tree / "tokentrail/measure/other.py").write_text(FILES["tokentrail/measure/other.py"])
+    first, second = with_import("True")
+    assert first != second
 
 
 def hash_with(tree: Path, *change: str) -> str:

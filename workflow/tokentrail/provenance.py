@@ -16,23 +16,23 @@ from pathlib import Path
 
 PACKAGE = "tokentrail"
 ROOT = Path(__file__).resolve().parent.parent
+UNUSED = ("__name__ == '__main__'", "'__main__' == __name__", "TYPE_CHECKING")
+"""Tests that are false in a job of the workflow."""
 
 
 def code_hash(script: Path, also: Iterable[str] = (), table: str | None = None) -> str:
     """SHA-256 over `script`, the modules of this package that it imports, directly or not, `also`, and `table`.
 
-    Imports are read, not run. What stands under `if __name__ == "__main__"` is for use by hand and does not
-    count as imported. `also` names modules that the script imports by a name made at run time, `table` the class,
-    as `module:class`, of the one table that it writes: a module may declare others, which do not concern it.
+    Imports are read, not run. What stands under `if __name__ == "__main__"` is for use by hand, what stands under
+    `if TYPE_CHECKING` for readers, and neither counts as imported. `also` names modules that the script imports by a
+    name made at run time, `table` the class, as `module:class`, of the one table that it writes: a module may declare
+    others, which do not concern it.
     """
-    script, hashed = Path(script), {}
-    names = [*imported(script, ""), *also]
+    script = Path(script)
+    hashed = {"script": module_hash(script)}
+    hashed |= {name: module_hash(module_file(name)) for name in closure([*imported(script, ""), *also])}
     if table:
-        module, declared = table.split(":")
-        names += imported(module_file(module), module)
-        hashed[table] = table_hash(module_file(module), declared)
-    hashed["script"] = module_hash(script)
-    hashed |= {name: module_hash(module_file(name)) for name in closure(names)}
+        hashed[table] = table_hash(*table.split(":"))
     return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()
 
 
@@ -101,41 +101,44 @@ def module_file(name: str) -> Path | None:
 
 
 def reachable(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node that runs in a workflow: all but the branch under `__name__ == "__main__"`."""
+    """Every node that runs in a workflow: all but the branches under a test of `UNUSED`."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, ast.If) and by_hand_only(node.test):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in UNUSED:
             waiting += node.orelse
         else:
             waiting += ast.iter_child_nodes(node)
 
 
-def by_hand_only(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and ast.unparse(test) in (
-        "__name__ == '__main__'",
-        "'__main__' == __name__",
-    )
-
-
 @functools.cache
 def module_hash(path: Path) -> str:
     """SHA-256 of what a module computes: of its statements, without comments, docstrings and layout."""
-    return statements_hash(parsed(path).body)
+    return hashlib.sha256(ast.dump(parsed(path)).encode()).hexdigest()
 
 
 @functools.cache
-def table_hash(path: Path, name: str) -> str:
-    """SHA-256 of what the class `name` of the module at `path` declares: columns, types and checks.
+def table_hash(module: str, name: str) -> str:
+    """SHA-256 of what the class `name` of `module` declares: columns, types and checks, without descriptions.
 
-    The classes and constants of the module that it is made with count as well, and no others.
+    What it is made with counts as well, name by name, in whichever module of this package it is defined.
     """
-    return statements_hash([without_descriptions(statement) for statement in needed(parsed(path), name)])
-
-
-def statements_hash(statements: Iterable[ast.stmt]) -> str:
-    return hashlib.sha256("\n".join(map(ast.dump, statements)).encode()).hexdigest()
+    found: dict[tuple[str, str], str] = {}
+    waiting = [(module, name)]
+    while waiting:
+        place = module, name = waiting.pop()
+        statement = definitions(module).get(name)
+        if place in found or statement is None:
+            continue
+        if isinstance(statement, ast.ImportFrom):
+            defined = next(alias.name for alias in statement.names if name in (alias.name, alias.asname))
+            waiting.append((statement.module or "", defined))
+        else:
+            statement = without_descriptions(statement)
+            found[place] = ast.dump(statement)
+            waiting += [(module, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
 
 
 def without_descriptions(statement: ast.stmt) -> ast.stmt:
@@ -148,23 +151,18 @@ def without_descriptions(statement: ast.stmt) -> ast.stmt:
     return statement
 
 
-def needed(tree: ast.Module, name: str) -> list[ast.stmt]:
-    """The statement of a module that defines `name`, and those that define what it refers to, in their order."""
-    defines = {defined: statement for statement in tree.body for defined in names_defined(statement)}
-    found: set[ast.stmt] = set()
-    waiting = [name]
-    while waiting:
-        statement = defines.get(waiting.pop())
-        if statement is not None and statement not in found:
-            found.add(statement)
-            waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
-    return [statement for statement in tree.body if statement in found]
+def definitions(module: str) -> dict[str, ast.stmt]:
+    """The names that a module of this package defines or imports, each with its statement; none of another package."""
+    file = module_file(module)
+    return {name: statement for statement in parsed(file).body for name in names_defined(statement)} if file else {}
 
 
 def names_defined(statement: ast.stmt) -> list[str]:
     match statement:
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
             return [name]
+        case ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
         case ast.Assign() | ast.AnnAssign():
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]

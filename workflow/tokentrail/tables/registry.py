@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+from typing import TYPE_CHECKING
 
 from tokentrail.declared import declared_in
 from tokentrail.errors import TableError
-from tokentrail.tables.columns import Table
+
+if TYPE_CHECKING:
+    from tokentrail.tables.columns import Table
 
 
 @functools.cache
