@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tokentrail import tables
 
 pytestmark = pytest.mark.slow
 
@@ -128,16 +129,16 @@ def test_models(fresh, undisturbed):
 
 
 def test_prompts_that_the_model_cannot_read(done):
-    """GPT-2 ends at its last learned position; the rotary model reads on."""
+    """GPT-2 ends at its last learned position, and says so in a row; the rotary model reads on."""
     long = {"text": "the king " * 200 + "the", "target": " queen"}
     done.configure(lambda c: c["prompts"].update(long=long))
-    status, output = done.snakemake("results/tiny/alpha/parity.parquet", "results/tiny/beta/parity.parquet")
-    assert status == 1
-    assert "Traceback" not in output
-    sentences = {line.strip() for line in output.splitlines() if " of beta: " in line}
-    assert any("long" in sentence and "256" in sentence for sentence in sentences), output
-    assert not any(" of alpha: " in line for line in output.splitlines())
-    assert done.snakemake("--dry-run", "results/tiny/alpha/parity.parquet")[1].count("Nothing to be done") == 1
+    paths = {model: f"results/tiny/{model}/parity.parquet" for model in ("alpha", "beta")}
+    done.run(*paths.values())
+    (row,) = tables.refused("parity", done.path / paths["beta"])
+    assert row["asked"] == "prompt long" and "256" in row["reason"]
+    assert "long" not in set(tables.read("parity", done.path / paths["beta"])["prompt"])
+    assert tables.refused("parity", done.path / paths["alpha"]) == []
+    assert "long" in set(tables.read("parity", done.path / paths["alpha"])["prompt"])
 
 
 def test_prompts_of_unequal_length(done):
