@@ -47,7 +47,7 @@ def test_layer_norm_is_the_cells():
 def test_gelu_is_the_cells(x):
     one = Linear(torch.ones(1, 1, dtype=torch.float64))
     row = torch.tensor([[[x]]], dtype=torch.float64)
-    y = ffn(row, FfnWeights(one, one), specs.Ffn("gelu", 1, False), 0, NO_TAP)
+    y = ffn(row, FfnWeights(one, one), specs.Ffn("gelu_tanh", False, 1, False), None, None, 0, NO_TAP)[0]
     assert examples.gelu(x) == pytest.approx(y.item(), abs=1e-12)
 
 

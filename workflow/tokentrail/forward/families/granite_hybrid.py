@@ -7,7 +7,7 @@ from typing import Any
 from tokentrail.forward.families.config_reader import ConfigReader
 from tokentrail.forward.families.llama import attention_recipes, outside_layers
 from tokentrail.forward.families.recipe import Recipe
-from tokentrail.forward.spec import Attention, Ffn, Layer, Mamba2, Norm, Spec
+from tokentrail.forward.spec import Attention, Ffn, Mamba2, Norm, Spec, sequential
 
 KINDS = {
     "mamba": "mamba2",
@@ -34,17 +34,17 @@ def read(config: dict[str, Any]) -> Spec:
     for kind in kinds:
         if kind not in KINDS:
             raise c.refuse("layer_types", kind, ", ".join(KINDS))
-    ffn = Ffn("swiglu", width=c.whole("shared_intermediate_size"), bias=False)
+    scale = c.real("residual_multiplier")
+    ffn = Ffn("silu", gated=True, width=c.whole("shared_intermediate_size"), bias=False)
     spec = Spec(
         family="granitemoehybrid",
         vocabulary=c.whole("vocab_size"),
         width=width,
-        layers=tuple(Layer(cells[KINDS[kind]], ffn) for kind in kinds),
+        layers=tuple(sequential(cells[KINDS[kind]], ffn, norm, scale) for kind in kinds),
         norm=norm,
         learned_positions=None,
         trained_positions=c.whole("max_position_embeddings"),
         embedding_scale=c.real("embedding_multiplier"),
-        residual_scale=c.real("residual_multiplier"),
         logit_divisor=c.real("logits_scaling"),
         tied=c.flag("tie_word_embeddings"),
     )

@@ -233,7 +233,7 @@ FIGURES: dict[str, Any] = {
     r"unembed_input_shape": lambda run, f: [1, run.spec(f.model).width],
     r"logits_shape": lambda run, f: [1, run.spec(f.model).vocabulary],
     r"token_table_shape": lambda run, f: [run.spec(f.model).vocabulary, run.spec(f.model).width],
-    r"max_abs_diff_reconstructed_block_0": lambda run, f: run.rows("block", f.model, prompt=f.input, layer=0)[
+    r"max_abs_diff_reconstructed_block_0": lambda run, f: run.rows("parity_layers", f.model, prompt=f.input, layer=0)[
         "max_abs_diff"
     ].max(),
     r"position_row_norm_position_(\d+)": lambda run, f, at: norm(run, f, "position_norm", at),
