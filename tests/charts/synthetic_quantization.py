@@ -63,6 +63,7 @@ def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
             | {"group_size": 64, "mean_abs_error": 0.01, "std": 0.1, "relative_error": 0.1 + 0.01 * layer}
             | {"max_abs": 1.0 + layer, "max_sigma": 10.0 + 10 * layer, "beyond_4_sigma": 0.001, "groups": 100}
             | {"groups_with_outlier": 6 + layer, "first_scale": 0.02, "first_weights": "0.1", "first_codes": "5"}
+            | {"note": ""}
             for layer in range(3)
             for name in ("up", "down")
         ],

@@ -147,4 +147,6 @@ def test_no_step_copies_the_cache(model, rows):
             forward(model, ids[:, :1], cache)
     keys = min(state.keys.numel() for state in cache.states.values() if isinstance(state, KeyValues))
     assert 0 < largest.numbers < keys
-    assert places == [part.data_ptr() for state in cache.states.values() if isinstance(state, KeyValues) for part in state]
+    assert places == [
+        part.data_ptr() for state in cache.states.values() if isinstance(state, KeyValues) for part in state
+    ]

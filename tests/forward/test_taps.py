@@ -8,7 +8,6 @@ from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import COSTLY, SITES, Record, Tap
 
 
-
 @pytest.mark.parametrize("variant", ["gpt2", "llama", "qwen3", "granite-two-groups"])
 def test_looking_at_everything_changes_nothing(pair, variant):
     """The explicit softmax and the unrolled matrix, which only a tap asks for, equal the fused forms."""

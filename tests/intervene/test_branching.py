@@ -103,7 +103,9 @@ def random_specs(draw):
     mamba2 = specs.Mamba2(
         groups * per, head_dim, groups, 3, 3, draw(st.booleans()), draw(st.booleans()), 0.0, 9.0, 1e-5
     )
-    ffn = specs.Ffn(*draw(st.sampled_from([("gelu_tanh", False), ("silu", True)])), draw(st.integers(3, 9)), draw(st.booleans()))
+    ffn = specs.Ffn(
+        *draw(st.sampled_from([("gelu_tanh", False), ("silu", True)])), draw(st.integers(3, 9)), draw(st.booleans())
+    )
     layers = draw(st.lists(st.sampled_from([attention, mamba2]), min_size=1, max_size=4))
     learned = draw(st.sampled_from([None, TOKENS + 3]))
     scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(3)]

@@ -305,7 +305,15 @@ def formula_holds(row, names: dict[str, Any], expected: Any) -> str:
 def cell_gelu(x: float) -> float:
     """The cell's own activation, between two unit matrices."""
     one = Linear(torch.ones(1, 1, dtype=torch.float64))
-    y = ffn(torch.tensor([[[x]]], dtype=torch.float64), FfnWeights(one, one), specs.Ffn("gelu_tanh", False, 1, False), None, None, 0, NO_TAP)[0]
+    y = ffn(
+        torch.tensor([[[x]]], dtype=torch.float64),
+        FfnWeights(one, one),
+        specs.Ffn("gelu_tanh", False, 1, False),
+        None,
+        None,
+        0,
+        NO_TAP,
+    )[0]
     return y.item()
 
 

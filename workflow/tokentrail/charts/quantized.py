@@ -29,9 +29,9 @@ KL = "KL from float32, nats (log)"
 def first_passage(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of each model's first passage, with `moved`, `low` and `high`: the mean KL over it and its interval.
 
-    Without a passage `moved` is the KL on the prompt, and there is no interval.
+    Schemes that gave no answers are left out. Without a passage `moved` is the KL on the prompt, without an interval.
     """
-    first = frame.filter(pl.col("passage") == pl.col("passage").first().over("model"))
+    first = frame.filter(pl.col("passage") == pl.col("passage").first().over("model"), pl.col("execution") != "not run")
     return first.with_columns(
         moved=pl.coalesce("mean_kl", "kl").clip(lower_bound=SMALLEST),
         low=pl.col("mean_kl_low").clip(lower_bound=SMALLEST),

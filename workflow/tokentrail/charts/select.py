@@ -128,3 +128,28 @@ def with_factors(experiment: pl.DataFrame) -> pl.DataFrame:
         levels.list.get(place).str.strip_prefix(f"{factor}: ").alias(f"factor {factor}")
         for place, factor in enumerate(factors)
     )
+
+
+def uniform_on_first(tokens: pl.DataFrame) -> pl.DataFrame:
+    """For each model and prompt, the `uniform` weight on the first token: that of attention that is spread evenly.
+
+    The query at position q sees q + 1 positions; the mean is over all queries but the first, as in `sink`.
+    """
+    seen = pl.col("position") + 1
+    return (
+        tokens.filter(pl.col("position") > 0)
+        .group_by("model", "prompt", maintain_order=True)
+        .agg(uniform=(1 / seen).mean())
+    )
+
+
+FEW_ROUNDS = 10
+"""Of fewer rounds than this no 10th or 90th percentile is shown, but the fastest and the slowest."""
+
+
+def with_span(summary: pl.DataFrame) -> pl.DataFrame:
+    """Times with what their rounds span, `low_ms` to `high_ms`: percentiles, or all of them where they are few."""
+    few = pl.col("rounds") < FEW_ROUNDS
+    return summary.with_columns(
+        low_ms=pl.when(few).then("min_ms").otherwise("p10_ms"), high_ms=pl.when(few).then("max_ms").otherwise("p90_ms")
+    )

@@ -10,7 +10,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import looks
-from tokentrail.charts.select import ordered
+from tokentrail.charts.select import ordered, with_span
 
 OURS = "tokentrail"
 DASHES = {OURS: [1, 0], "transformers eager": [6, 3], "transformers sdpa": [2, 2]}
@@ -19,8 +19,8 @@ NOTHING = "Nothing was timed."
 
 
 def measured(summary: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """The cases of a kind that were timed."""
-    return summary.filter(pl.col("kind") == kind, pl.col("status") == "ok")
+    """The cases of a kind that were timed, with what their rounds span."""
+    return with_span(summary.filter(pl.col("kind") == kind, pl.col("status") == "ok"))
 
 
 def by_context(

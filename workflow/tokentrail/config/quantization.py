@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tokentrail.config.section import Bootstrap, Name, Section, Text
+from tokentrail.config.section import Bootstrap, InputPath, Name, Section
 
 
 class QuantizationScheme(Section):
@@ -78,7 +78,7 @@ class QuantizationStage(Section):
     """Models that are quantized; all of them if not given."""
     prompt: Name | None = None
     """Prompt whose answer is compared; the first one if not given."""
-    passages: dict[Name, Text] = {}
+    passages: dict[Name, InputPath] = {}
     """Text files to predict token by token, by name; a relative path starts at the folder that snakemake runs in."""
     window: int = Field(default=512, ge=2)
     """Tokens of a passage that are read together; no more than the model has positions."""

@@ -29,7 +29,9 @@ def shapes(spec: specs.Spec) -> dict[str, tuple[int, ...]]:
                 sub.name: sub.cell.shapes(spec.width),
                 f"{sub.name}_norm_after": sub.norm_after.shapes(spec.width) if sub.norm_after else {},
             }
-            out |= {f"layers.{i}.{part}.{name}": shape for part, inner in parts.items() for name, shape in inner.items()}
+            out |= {
+                f"layers.{i}.{part}.{name}": shape for part, inner in parts.items() for name, shape in inner.items()
+            }
     out |= {f"final_norm.{name}": s for name, s in spec.norm.shapes(spec.width).items()}
     if not spec.tied:
         out["head.weight"] = (spec.vocabulary, spec.width)

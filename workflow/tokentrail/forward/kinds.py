@@ -332,8 +332,8 @@ class Mamba2(Cell):
         free = (self.dt_min, self.dt_max) == (0.0, float("inf"))
         limits = "" if free else f"; dt in [{self.dt_min:g}, {self.dt_max:g}]"
         return (
-            f"{self.heads} heads of {self.head_dim}, state {self.state_size}, {self.groups} group(s), "
-            f"convolution {self.conv_width}{limits}"
+            f"{self.heads} heads of {self.head_dim}, state {self.state_size}, "
+            f"{self.groups} {'group' if self.groups == 1 else 'groups'}, convolution {self.conv_width}{limits}"
         )
 
 

@@ -86,7 +86,9 @@ class Layer:
         found = [sub.cell for sub in self.sublayers if sub.cell.mixes is mixes]
         if len(found) != 1:
             what = "mixer" if mixes else "FFN"
-            raise UnsupportedError(f"a layer has {len(found)} cells that are a {what}, and what is asked needs just one")
+            raise UnsupportedError(
+                f"a layer has {len(found)} cells that are a {what}, and what is asked needs just one"
+            )
         return found[0]
 
 
@@ -198,4 +200,6 @@ def _side_by_side(spec: Spec) -> list[Row]:
         for step in layer.steps:
             if len(step) > 1:
                 where.setdefault(" and ".join(sub.name for sub in step), []).append(index)
-    return [("residual", "side by side", layer_ranges(at), f"{names} read the same stream") for names, at in where.items()]
+    return [
+        ("residual", "side by side", layer_ranges(at), f"{names} read the same stream") for names, at in where.items()
+    ]

@@ -80,9 +80,7 @@ def parts(model: Model, seen: dict[tuple[str, int], Tensor]) -> Iterator[tuple[d
                 yield {"layer": i, "site": site, "head": head, "mixer": mixer}, sub.scale * vector
 
 
-def by_head(
-    sub: specs.SubLayer, weights: SubLayerWeights, z: Tensor
-) -> Iterator[tuple[str, int | None, Tensor]]:
+def by_head(sub: specs.SubLayer, weights: SubLayerWeights, z: Tensor) -> Iterator[tuple[str, int | None, Tensor]]:
     """Site, head and vector (width) of what each head of a mixer adds, from z (heads, head_dim), and of its biases."""
     out = getattr(weights.cell, sub.cell.output)
     alone = torch.diag_embed(z.T).permute(1, 2, 0).flatten(1)  # (heads, heads * head_dim)

@@ -63,7 +63,7 @@ def open_passage(loaded: Loaded, name: str, path: str, window: int) -> Passage:
     is no text, or has fewer than two tokens.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        text = Path(path).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         raise PromptError(f"passage {name} cannot be read from {path}; give the path of a text file in UTF-8") from None
     ids = loaded.tokenizer.encode(text or " ")

@@ -13,10 +13,11 @@ import polars as pl
 import torch
 
 from tokentrail import tables
-from tokentrail.errors import QuantizationError
+from tokentrail.errors import NotFiniteError, OutOfRangeError, QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.bootstrap import interval
+from tokentrail.measure.overflow import overflow
 from tokentrail.measure.passages import Expected, Passage, Reading, expected, open_passage, read
 from tokentrail.measure.prompts import Encoded, encoded
 from tokentrail.measure.quantization_cases import Case, cases, in_words, method
@@ -56,10 +57,15 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     whole = model_payload(spec)
     against = reference(loaded, settings)
 
-    def rows(model: Model, payload: int, **about) -> Iterator[dict[str, Any]]:
-        said = compared(model, loaded, against, settings["bootstrap"])
+    def rows(model: Model | None, payload: int, **about) -> list[dict[str, Any]]:
         sizes = {"payload_bytes": payload, "compression": whole / payload}
-        yield from (NOT_PACKED | sizes | about | row for row in said)
+        try:
+            said = [] if model is None else list(compared(model, loaded, against, settings["bootstrap"]))
+        except NotFiniteError as error:
+            said, about["note"] = [], f"{error} ({overflow(model, against.prompt.ids)} on {against.prompt.name})"
+        if not said:
+            said, about["execution"] = [unanswered(loaded, against)], "not run"
+        return [NOT_PACKED | sizes | about | row for row in said]
 
     found = [*rows(loaded.model, whole, scheme="float32", **UNQUANTIZED)]
     half = load_model(loaded.checkpoint, torch.bfloat16, loaded.device)
@@ -76,9 +82,13 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 "families": case.families,
             }
             why = model_refusal(loaded.checkpoint, case.scheme, case.tensors, loaded.device) if case.packed else ""
-            simulated = simulation.apply(case.scheme, case.tensors)
+            simulated = None
+            try:
+                simulated = simulation.apply(case.scheme, case.tensors)
+            except OutOfRangeError as error:
+                why = str(error)
             found += rows(simulated, payload, execution="simulated", note=why, **about)
-            if case.packed and not why:
+            if case.packed and found[-1]["execution"] == "simulated" and not why:
                 path = Path(folder, "packed.safetensors")
                 write_packed(loaded.checkpoint, case.scheme, case.tensors, path)
                 packed, exact = read_packed(path), read_packed(path, torch.float32)
@@ -135,6 +145,13 @@ def compared(model: Model, loaded: Loaded, against: Reference, bootstrap: dict[s
         yield answered | {"passage": passage.name, "positions": len(reading.nll)} | summary(reading, bootstrap)
     if not against.passages:
         yield answered | {"passage": "", "positions": None} | dict.fromkeys(quantities())
+
+
+def unanswered(loaded: Loaded, against: Reference) -> dict[str, Any]:
+    """What stands in the row of a scheme that gives this model no answers."""
+    answers = dict.fromkeys(("kl", "top1_probability", "target_probability", "target_rank"))
+    about = {"prompt": against.prompt.name, "top1_token": "", "bos_policy": loaded.tokenizer.bos_policy}
+    return about | answers | {"passage": "", "positions": None} | dict.fromkeys(quantities())
 
 
 def quantities() -> list[str]:

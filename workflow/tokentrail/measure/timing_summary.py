@@ -28,6 +28,8 @@ def measure(timing: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
             median_ms=ms.filter(first).median(),
             p10_ms=ms.filter(first).quantile(0.1, "linear"),
             p90_ms=ms.filter(first).quantile(0.9, "linear"),
+            min_ms=ms.filter(first).min(),
+            max_ms=ms.filter(first).max(),
             repeat_median_ms=ms.filter(repeat).median(),
         )
         .with_columns(

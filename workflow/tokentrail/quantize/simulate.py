@@ -37,16 +37,17 @@ class Simulation:
         Valid until the next call. Raises QuantizationError if the scheme does not fit one of them.
         """
         model, apart = self.model, splits(self.spec, tensors)
-        for name in sorted(tensors | self.changed):
+        self.changed |= tensors  # until all is done, so that the next call restores what an error leaves behind
+        for name in sorted(self.changed):
             if name == HEAD and self.spec.tied:
                 continue
             weights = self.original(name).to(self.where(name).device)
             quantized = name in tensors and not (apart and name == TOKENS)
-            self.where(name).copy_(rounded(weights, scheme, name in self.turned) if quantized else weights)
+            self.where(name).copy_(rounded(weights, scheme, name, name in self.turned) if quantized else weights)
         self.changed = tensors
         if not apart:
             return model
-        table = rounded(model.tokens, scheme, TOKENS in self.turned)
+        table = rounded(model.tokens, scheme, TOKENS, TOKENS in self.turned)
         return replace(model, tokens=table) if TOKENS in tensors else replace(model, head=Linear(table))
 
     def where(self, name: str) -> Tensor:
@@ -59,5 +60,5 @@ class Simulation:
         return getattr(self.model, name)
 
 
-def rounded(weights: Tensor, scheme: Scheme, turned: bool) -> Tensor:
-    return dequantize(quantize(weights, scheme, turned))
+def rounded(weights: Tensor, scheme: Scheme, name: str, turned: bool) -> Tensor:
+    return dequantize(quantize(weights, scheme, turned, name))

@@ -19,18 +19,18 @@ class QuantizationQuality(Table):
     families = text("weights that are quantized: `all`, `compute`, or parts of the model; empty if none are")
     execution = text(
         "`unquantized`; `simulated` (rounded, read back, run in float32); or `packed` (codes stored, and a kernel "
-        "that reads codes and scales)",
-        regex="^(unquantized|simulated|packed)$",
+        "that reads codes and scales); or `not run`: this model has no answers with it, as `note` says",
+        regex="^(unquantized|simulated|packed|not run)$",
     )
     payload_bytes = count("bytes of the whole model by the formula", "bytes")
     stored_bytes = count("bytes of the packed file; empty unless packed", "bytes", nullable=True)
     compression = number("float32 payload / payload", "ratio", min=0.0)
     prompt = text("prompt name")
-    kl = number("KL(float32 || this row) at the prompt's last position", "nats", min=-1e-6)
-    top1_token = text("most likely token after the prompt")
-    top1_probability = prob("its probability")
-    target_probability = prob("probability of the prompt's target")
-    target_rank = count("rank of the target", "rank")
+    kl = number("KL(float32 || this row) at the prompt's last position", "nats", min=-1e-6, nullable=True)
+    top1_token = text("most likely token after the prompt; empty if it was not run")
+    top1_probability = prob("its probability", nullable=True)
+    target_probability = prob("probability of the prompt's target", nullable=True)
+    target_rank = count("rank of the target", "rank", nullable=True)
     passage = text("passage name; empty if none is configured")
     positions = count("predicted positions of the passage", "positions", nullable=True)
     bos_policy = text("`added` before each window of the passage, `tokenizer has none` or `tokenizer does not add it`")
@@ -57,7 +57,7 @@ class QuantizationQuality(Table):
         min=0.0,
         nullable=True,
     )
-    note = text("why a packed row that was asked for is not there; empty otherwise")
+    note = text("why a packed row that was asked for is not there, or why there is no answer; empty otherwise")
 
 
 class QuantizationTiming(Table):
@@ -94,14 +94,15 @@ class QuantizationErrors(Table):
     shape = text("its shape (out x in), for example `1536x576`")
     bits = count("bits of a code", "bits")
     group_size = count("weights that share a scale; empty for one scale a row", nullable=True)
-    mean_abs_error = number("mean |read back - original|", "weight", min=0.0)
+    mean_abs_error = number("mean |read back - original|", "weight", min=0.0, nullable=True)
     std = number("standard deviation of the original weights", "weight", min=0.0)
-    relative_error = number("mean_abs_error / std", "ratio", min=0.0)
+    relative_error = number("mean_abs_error / std", "ratio", min=0.0, nullable=True)
     max_abs = number("largest |weight|", "weight", min=0.0)
     max_sigma = number("max_abs / std", "sigma", min=0.0)
     beyond_4_sigma = prob("share of weights with |weight| > 4 std")
     groups = count("groups, each with a scale", "groups", min=1)
     groups_with_outlier = count("groups that hold a weight beyond 4 std", "groups")
-    first_scale = number("scale of the first group", "weight", min=0.0)
+    first_scale = number("scale of the first group", "weight", min=0.0, nullable=True)
     first_weights = text("the first six weights of the matrix, as the checkpoint stores it")
-    first_codes = text("their codes")
+    first_codes = text("their codes; empty if there are none")
+    note = text("why the scheme gives this matrix no codes; empty otherwise")

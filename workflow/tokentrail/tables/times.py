@@ -104,8 +104,12 @@ class TimingSummary(Timed):
 
     rounds = count("rounds of the first block, which the median and percentiles are over", "rounds")
     median_ms = number("median time of one call: a decode step, or a prefill", "ms", min=0.0, nullable=True)
-    p10_ms = number("10th percentile", "ms", min=0.0, nullable=True)
+    p10_ms = number(
+        "10th percentile; of few rounds, little but a way between two of them", "ms", min=0.0, nullable=True
+    )
     p90_ms = number("90th percentile", "ms", min=0.0, nullable=True)
+    min_ms = number("the fastest of the rounds", "ms", min=0.0, nullable=True)
+    max_ms = number("the slowest of the rounds", "ms", min=0.0, nullable=True)
     repeat_median_ms = number("median of the block at the end", "ms", min=0.0, nullable=True)
     drift = number("repeat_median_ms / median_ms - 1", "share", nullable=True)
     tokens_per_second = number("tokens of all rows together, at the median", "tokens/s", min=0.0, nullable=True)

@@ -26,9 +26,7 @@ class FfnWeights(NamedTuple):
     down: Linear  # (width, ffn width)
 
 
-def assembled(
-    spec: specs.Ffn, tensor: Callable[[str], Tensor | None], linear: Callable[[str], Linear]
-) -> FfnWeights:
+def assembled(spec: specs.Ffn, tensor: Callable[[str], Tensor | None], linear: Callable[[str], Linear]) -> FfnWeights:
     """The weights, of the cell's tensors and matrices by name."""
     return FfnWeights(up=linear("up"), down=linear("down"))
 

@@ -37,6 +37,7 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                         ran(first),
                         agreed(first),
                         refused(first),
+                        impossible(rows, errors),
                     )
                     if sentence
                 ],
@@ -52,7 +53,7 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the table as the template needs it."""
     return row | {
         "mib": row["payload_bytes"] / MIB,
-        "kl": nats(row["kl"]),
+        "kl": None if row["kl"] is None else nats(row["kl"]),
         "mean_kl": None if row["mean_kl"] is None else nats(row["mean_kl"]),
         "passage": printable(row["passage"]),
     }
@@ -207,6 +208,17 @@ def refused(rows: pl.DataFrame) -> Markup:
         return Markup()
     told = [f"{printable(row['scheme'])} ({printable(row['note'])})" for row in notes.to_dicts()]
     return Markup("Not run packed, only simulated: {}.").format(listed([Markup.escape(each) for each in told]))
+
+
+def impossible(rows: pl.DataFrame, errors: pl.DataFrame) -> Markup:
+    """Schemes that this model's values do not fit. `rows` and `errors`: quantization and quantization_error."""
+    none = [row for row in rows.to_dicts() if row["execution"] == "not run"]
+    told = [f"{printable(row['scheme'])} on {printable(row['families'])} ({printable(row['note'])})" for row in none]
+    lost = errors.filter(pl.col("note") != "").unique(["scheme", "tensor"], keep="first", maintain_order=True)
+    told += [f"the error of {printable(row['scheme'])} ({printable(row['note'])})" for row in lost.to_dicts()]
+    if not told:
+        return Markup()
+    return Markup("Asked and not measured: {}.").format(listed([Markup.escape(each) for each in told]))
 
 
 def story(rows: pl.DataFrame) -> Markup:

@@ -124,7 +124,10 @@ def error(run: Run, figure: Figure, choice: Choice) -> dict[str, Any]:
     for name in names(run, choice, bits=4, group_size=64):
         rows = run.tables.get("quantization_error", pl.DataFrame())
         if rows.height and name in set(rows["scheme"]):
-            return run.row("quantization_error", figure.model, scheme=name, tensor=FIRST_MATRIX)
+            row = run.row("quantization_error", figure.model, scheme=name, tensor=FIRST_MATRIX)
+            if row["note"]:
+                raise NotRun(row["note"])
+            return row
     raise NotRun(f"stages.quantization.errors names no scheme of 4 bits, group_size 64, {in_words({}, choice)}")
 
 
