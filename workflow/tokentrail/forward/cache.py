@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.kinds import KeyValues, MambaState
+from tokentrail.forward.kinds.attention import KeyValues
+from tokentrail.forward.kinds.mamba2 import MambaState
 
 State = KeyValues | MambaState | None
 

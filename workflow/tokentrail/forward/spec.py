@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tokentrail.errors import UnsupportedError
-from tokentrail.forward.kinds import KINDS, Attention, Cell, Ffn, Llama3Scaling, Mamba2, Norm, Rope
+from tokentrail.forward.kinds import KINDS, Attention, Ffn, Mamba2
+from tokentrail.forward.kinds.attention import Llama3Scaling, Rope
+from tokentrail.forward.kinds.cell import Cell
+from tokentrail.forward.kinds.norm import Norm
 
 __all__ = [
     "KINDS",
@@ -116,17 +119,6 @@ class Spec:
         return [sub.cell for layer in self.layers for sub in layer.sublayers]
 
 
-def layer_ranges(layers: list[int]) -> str:
-    """`[0, 1, 2, 5]` as `0-2, 5`."""
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and layer == runs[-1][1] + 1:
-            runs[-1][1] = layer
-        else:
-            runs.append([layer, layer])
-    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
-
-
 def kind_of(cell: Cell) -> str:
     """The cell's name in tables and charts. Raises UnsupportedError for what is no cell."""
     if not isinstance(cell, Cell):
@@ -139,67 +131,12 @@ def layers_with(spec: Spec, kind: str) -> tuple[int, ...]:
     return tuple(i for i, layer in enumerate(spec.layers) if kind in [kind_of(sub.cell) for sub in layer.sublayers])
 
 
-def describe(spec: Spec) -> list[dict[str, str]]:
-    """The cell table: rows of part, cell, layers, detail, made from the same data that runs."""
-    scales = dict.fromkeys(sub.scale for layer in spec.layers for sub in layer.sublayers)
-    rows = [
-        ("size", "layers", "", str(len(spec.layers))),
-        ("size", "width", "", str(spec.width)),
-        ("size", "vocabulary", "", str(spec.vocabulary)),
-        ("size", "context", "", f"{spec.trained_positions} tokens stated"),
-        (
-            "embed",
-            "token table",
-            "",
-            f"times {spec.embedding_scale:g}" if spec.embedding_scale != 1 else "as stored",
-        ),
-        _positions(spec),
-        ("norm", spec.norm.kind, "", f"eps {spec.norm.eps:g}"),
-        *_other_norms(spec),
-        ("residual", "update scale", "", ", ".join(f"{scale:g}" for scale in scales)),
-        *_side_by_side(spec),
-    ]
-    where: dict[str, dict[Cell, list[int]]] = {}
-    for index, layer in enumerate(spec.layers):
-        for sub in layer.sublayers:
-            where.setdefault(sub.name, {}).setdefault(sub.cell, []).append(index)
-    rows += [
-        (name, cell.kind, layer_ranges(at), cell.detail) for name, cells in where.items() for cell, at in cells.items()
-    ]
-    divisor = f", logits divided by {spec.logit_divisor:g}" if spec.logit_divisor != 1 else ""
-    rows.append(("unembed", "tied to the token table" if spec.tied else "own table", "", f"bare product{divisor}"))
-    return [dict(zip(("part", "cell", "layers", "detail"), row, strict=True)) for row in rows]
-
-
-Row = tuple[str, str, str, str]
-
-
-def _positions(spec: Spec) -> Row:
-    if spec.learned_positions is not None:
-        return ("embed", "positions", "", f"learned table of {spec.learned_positions} rows")
-    if any(cell.rotation for cell in spec.cells):
-        return ("embed", "positions", "", "none added; queries and keys are rotated (RoPE)")
-    return ("embed", "positions", "", "none; order reaches the model through Mamba2 alone")
-
-
-def _other_norms(spec: Spec) -> list[Row]:
-    """Norms around sub-layers that are not the last one's like, before the sub-layer."""
-    where: dict[tuple[str, str], list[int]] = {}
-    for index, layer in enumerate(spec.layers):
-        for sub in layer.sublayers:
-            for norm, place, usual in ((sub.norm, "before", spec.norm), (sub.norm_after, "after", None)):
-                if norm != usual:
-                    said = (norm.kind, f"{place} the {sub.name}, eps {norm.eps:g}") if norm else ("none", place)
-                    where.setdefault(said, []).append(index)
-    return [("norm", kind, layer_ranges(at), detail) for (kind, detail), at in where.items()]
-
-
-def _side_by_side(spec: Spec) -> list[Row]:
-    where: dict[str, list[int]] = {}
-    for index, layer in enumerate(spec.layers):
-        for step in layer.steps:
-            if len(step) > 1:
-                where.setdefault(" and ".join(sub.name for sub in step), []).append(index)
-    return [
-        ("residual", "side by side", layer_ranges(at), f"{names} read the same stream") for names, at in where.items()
-    ]
+def layer_ranges(layers: list[int]) -> str:
+    """`[0, 1, 2, 5]` as `0-2, 5`."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][1] + 1:
+            runs[-1][1] = layer
+        else:
+            runs.append([layer, layer])
+    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)

@@ -17,7 +17,8 @@ from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
-from tokentrail.forward.kinds import Kept, keys_and_values
+from tokentrail.forward.kinds.attention import keys_and_values
+from tokentrail.forward.kinds.cell import Kept
 from tokentrail.quantize.parts import quantizable
 from tokentrail.weights.checkpoint import Checkpoint
 

@@ -13,7 +13,7 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.cells.norm import NormWeights, norm
 from tokentrail.forward.cells.rope import rotate
-from tokentrail.forward.kinds import KeyValues
+from tokentrail.forward.kinds.attention import KeyValues
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Tap
 

@@ -22,7 +22,7 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import new_state
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.cells.norm import unit_rms, wide
-from tokentrail.forward.kinds import MambaState
+from tokentrail.forward.kinds.mamba2 import MambaState
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Tap
 

@@ -40,8 +40,8 @@ def norms(rows: pl.DataFrame) -> Markup:
             read = step
         elif step["step"].startswith("norm before"):
             told.append(
-                f"The {step['step']} takes the root mean square from {size(read['rms'])} to {size(step['rms'])}, the mean "
-                f"from {size(read['mean'])} to {size(step['mean'])} and the standard deviation from "
+                f"The {step['step']} takes the root mean square from {size(read['rms'])} to {size(step['rms'])}, the "
+                f"mean from {size(read['mean'])} to {size(step['mean'])} and the standard deviation from "
                 f"{size(read['deviation'])} to {size(step['deviation'])}, its own weights included."
             )
     return Markup(" ").join(told)
