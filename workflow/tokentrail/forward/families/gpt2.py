@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe, prefixed
 from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
+
+MODULES = Modules(
+    layers="transformer.h",
+    final_norm="transformer.ln_f",
+    sites=lambda layer: {"mixer_in": "ln_1", "mixer_out": "attn", "ffn_in": "ln_2", "ffn_out": "mlp"},
+)
 
 
 def read(config: dict[str, Any]) -> Spec:

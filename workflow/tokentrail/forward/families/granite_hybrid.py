@@ -6,6 +6,7 @@ from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
 from tokentrail.forward.families.llama import attention_recipes, outside_layers
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.spec import Attention, Ffn, Mamba2, Norm, Spec, sequential
 
@@ -15,6 +16,17 @@ KINDS = {
     "attention": "attention",
     "full_attention": "attention",
 }
+
+MODULES = Modules(
+    layers="model.layers",
+    final_norm="model.norm",
+    sites=lambda layer: {
+        "mixer_in": "input_layernorm",
+        "mixer_out": "self_attn" if isinstance(layer.mixer, Attention) else "mamba",
+        "ffn_in": "post_attention_layernorm",
+        "ffn_out": "shared_mlp",
+    },
+)
 
 
 def read(config: dict[str, Any]) -> Spec:

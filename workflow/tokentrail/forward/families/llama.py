@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
+
+MODULES = Modules(
+    layers="model.layers",
+    final_norm="model.norm",
+    sites=lambda layer: {
+        "mixer_in": "input_layernorm",
+        "mixer_out": "self_attn",
+        "ffn_in": "post_attention_layernorm",
+        "ffn_out": "mlp",
+    },
+)
 
 
 def read(config: dict[str, Any]) -> Spec:
