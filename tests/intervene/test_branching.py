@@ -108,9 +108,18 @@ def random_specs(draw):
     )
     layers = draw(st.lists(st.sampled_from([attention, mamba2]), min_size=1, max_size=4))
     learned = draw(st.sampled_from([None, TOKENS + 3]))
-    scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(3)]
-    width, layers = draw(st.integers(4, 12)), tuple(specs.Layer(mixer, ffn) for mixer in layers)
+    scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(2)]
+    width, layers = draw(st.integers(4, 12)), tuple(shaped(draw, mixer, ffn, norm) for mixer in layers)
     return specs.Spec("random", 23, width, layers, norm, learned, 99, *scales, draw(st.booleans()))
+
+
+def shaped(draw, mixer, ffn, norm):
+    """A layer of the two cells, one after the other or side by side, with norms after them or without."""
+    subs = [
+        specs.SubLayer(name, cell, norm, draw(st.sampled_from([None, norm])), draw(st.sampled_from([1.0, 0.5, 3.0])))
+        for name, cell in (("mixer", mixer), ("ffn", ffn))
+    ]
+    return specs.Layer((tuple(subs),) if draw(st.booleans()) else tuple((sub,) for sub in subs))
 
 
 def random_model(spec, seed):

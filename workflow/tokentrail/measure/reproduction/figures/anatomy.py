@@ -194,7 +194,7 @@ FIGURES: dict[str, Any] = {
     r"layer_kind_layer_(\d+)": kind_at,
     r"output_projection_tied_to_embedding": lambda run, f: run.spec(f.model).tied,
     r"logit_divisor": lambda run, f: run.spec(f.model).logit_divisor,
-    r"residual_multiplier": lambda run, f: run.spec(f.model).residual_scale,
+    r"residual_multiplier": lambda run, f: run.spec(f.model).layers[0].sublayers[0].scale,
     r"embedding_multiplier": lambda run, f: run.spec(f.model).embedding_scale,
     r"model_width|embedding_row_length": lambda run, f: run.spec(f.model).width,
     r"vocab_size": lambda run, f: run.spec(f.model).vocabulary,
