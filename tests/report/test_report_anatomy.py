@@ -201,8 +201,8 @@ def test_where_the_target_stood_higher_on_the_way():
         [row("p", 0, 9), row("p", 1, 1), row("p", 2, 4), row("q", 0, 9), row("q", 1, 7), row("q", 2, 0)]
     )
     assert plain(sentences.on_the_way(rows)) == (
-        "Where the target does not end at rank 0, it stands higher after some layer before the last in the one case: p, "
-        "rank 1 after layer 1 and 4 at the end."
+        "Where the target does not end at rank 0, it stands higher after some layer before the last in the one case: "
+        "p, rank 1 after layer 1 and 4 at the end."
     )
     assert plain(sentences.on_the_way(rows.filter(pl.col("prompt") == "q"))) == (
         "The target ends at rank 0 on the one prompt, so it stood higher on none of them before."

@@ -109,8 +109,8 @@ def patched(*recovered):
         ),
         (
             [5000, 93, 1375],
-            "Read after each of its 3 layers by the logit lens, the target never leads; it comes closest after layer 1 (counted from "
-            "0), at rank 93.",
+            "Read after each of its 3 layers by the logit lens, the target never leads; it comes closest "
+            "after layer 1 (counted from 0), at rank 93.",
         ),
         (
             [0],
@@ -126,7 +126,7 @@ def test_the_lens_reads_whole_layers_of_the_model_as_trained():
     other = lens([0, 0]).with_columns(variant=pl.lit("attention_off"))
     half = lens([0, 0]).with_columns(site=pl.lit("resid_mid"))
     assert sentences.lens_facts(pl.concat([other, half, lens([7, 0])]))["first"] == 1
-    assert sentences.lens(lens([1]).clear()) == ""
+    assert sentences.lens(lens([1]).clear(), "p", NO_PATCHING) == ""
 
 
 def parity(*differences, agrees=True):

@@ -258,11 +258,11 @@ wildcard_constraints:
 
 
 def reference_job(stage, script):
-    """What a reference model's script is given, as `job`; the stage is the table or page that it makes."""
+    """What a reference model's script is given, as `job`; the stage is the table, page or text that it makes."""
     return lambda wildcards: {
         "stage": stage,
         "settings": tokentrail.training.settings.of_stage(
-            REFERENCE, stage, wildcards.reference
+            REFERENCE, stage, getattr(wildcards, "reference", None)
         ),
         "code": code_hash(ROOT / "scripts" / f"{script}.py"),
     }

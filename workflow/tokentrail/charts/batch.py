@@ -12,10 +12,9 @@ from tokentrail.charts import text, theme, timed
 TABLES = ("timing_summary", "cost")
 CAPTION = """
 Decoding several rows at once. To the right, how long every row waits for its next token; upwards, how many tokens all
-rows get in a second, both on logarithmic axes. The marks are numbers of rows, joined in their order, and beside each of
-ours stands what a million tokens cost in machine time, at the price and the highest occupancy that the configuration
-assumes. Bars span the wait in the rounds: from the 10th to the 90th percentile, or, where there are fewer than ten,
-from the fastest to the slowest; paths whose bars overlap are not told apart. A path that rises steeply gives many
+rows get in a second, both on logarithmic axes. The marks are numbers of rows, joined in their order, and beside each
+of ours stands what a million tokens cost in machine time, at the price and the highest occupancy that the
+configuration assumes. Bars are the interval of the median wait over the rounds. A path that rises steeply gives many
 tokens for little waiting.
 
 It does not show what a service costs: requests that arrive unevenly, prompts that must be read first, power, and

@@ -12,10 +12,9 @@ from tokentrail.charts import theme, timed
 TABLES = ("timing_summary",)
 CAPTION = """
 The time of one decode step of one row, by the number of tokens that the cache holds before it. A full mark is the
-median over the rounds of the first block, and a hollow mark is the median of the second block, which repeats the first
-at the end. The band and the bars span the rounds of the first block: from the 10th to the 90th percentile, or, where
-there are fewer than ten, from the fastest to the slowest. Where the hollow mark lies outside the band, the machine
-drifted; inside it, nothing is told apart. Each model has an axis of its own.
+median over the rounds of the first block, the band and the bars are its interval, and a hollow mark is the median of
+the second block, which repeats the first at the end: where the two marks part, the machine drifted. Each model has an
+axis of its own.
 
 It does not show where the time goes. With a longer context a step reads more keys and values, but a band that is wide
 beside the rise leaves open how much of it is that. The times are those of one machine, and of this run.

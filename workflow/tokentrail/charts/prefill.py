@@ -12,11 +12,10 @@ from tokentrail.charts import theme, timed
 TABLES = ("timing_summary",)
 CAPTION = """
 How many tokens of an input are read in a second when all of them are given at once, by the number of tokens. A full
-mark is at the median time of the first block's rounds and a hollow mark at the median of the second block. The band and
-the bars span the rounds of the first block: from the 10th to the 90th percentile, or, where there are fewer than ten,
-from the slowest to the fastest. A few tokens cannot use the processor well, because every weight is fetched for them
-alone; many tokens share each fetch, until attention, which grows with the square of the length, or the processor's
-arithmetic becomes the limit.
+mark is at the median time of the first block's rounds, the band and the bars are its interval, and a hollow mark is at
+the median of the second block. A few tokens cannot use the processor well, because every weight is
+fetched for them alone; many tokens share each fetch, until attention, which grows with the square of the length, or
+the processor's arithmetic becomes the limit.
 
 It does not show which of these the limit is; the roofline says how near each case comes to it. The times are those of
 one machine, and of this run.

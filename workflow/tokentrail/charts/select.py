@@ -141,15 +141,3 @@ def uniform_on_first(tokens: pl.DataFrame) -> pl.DataFrame:
         .group_by("model", "prompt", maintain_order=True)
         .agg(uniform=(1 / seen).mean())
     )
-
-
-FEW_ROUNDS = 10
-"""Of fewer rounds than this no 10th or 90th percentile is shown, but the fastest and the slowest."""
-
-
-def with_span(summary: pl.DataFrame) -> pl.DataFrame:
-    """Times with what their rounds span, `low_ms` to `high_ms`: percentiles, or all of them where they are few."""
-    few = pl.col("rounds") < FEW_ROUNDS
-    return summary.with_columns(
-        low_ms=pl.when(few).then("min_ms").otherwise("p10_ms"), high_ms=pl.when(few).then("max_ms").otherwise("p90_ms")
-    )

@@ -1,4 +1,4 @@
-"""Times by length: a panel for each model, a line for each implementation, and the band between the percentiles."""
+"""Times by length: a panel for each model, a line for each implementation, and the band of the median's interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import looks
-from tokentrail.charts.select import ordered, with_span
+from tokentrail.charts.select import ordered
 
 OURS = "tokentrail"
 DASHES = {OURS: [1, 0], "transformers eager": [6, 3], "transformers sdpa": [2, 2]}
@@ -19,8 +19,8 @@ NOTHING = "Nothing was timed."
 
 
 def measured(summary: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """The cases of a kind that were timed, with what their rounds span."""
-    return with_span(summary.filter(pl.col("kind") == kind, pl.col("status") == "ok"))
+    """The cases of a kind that were timed."""
+    return summary.filter(pl.col("kind") == kind, pl.col("status") == "ok")
 
 
 def by_context(
@@ -78,7 +78,7 @@ def panel(rows: pl.DataFrame, axes: tuple[str, str], settings: dict[str, Any], w
         base = alt.Chart(drawn.filter(mine), width=width, height=170).encode(x=x)
         layers += [
             base.mark_area(opacity=0.15, color=colour).encode(y=y("low"), y2="high:Q", detail="implementation:N"),
-            # A band over a single length has no area, so that the percentiles are drawn as bars too.
+            # A band over a single length has no area, so that the interval is drawn as bars too.
             base.mark_rule(strokeWidth=1.2, color=colour).encode(y=y("low"), y2="high:Q"),
             base.mark_line(strokeWidth=1.8, color=colour).encode(y=y("middle"), strokeDash=dash()),
             base.mark_point(size=70, filled=False, opacity=1, strokeWidth=1.2, color=colour).encode(y=y("repeat")),

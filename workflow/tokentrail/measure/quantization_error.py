@@ -14,6 +14,7 @@ from tokentrail.errors import OutOfRangeError
 from tokentrail.forward import spec as specs
 from tokentrail.measure.quantization_cases import Case, cases
 from tokentrail.quantize.groups import cut, lines
+from tokentrail.quantize.moved import moved
 from tokentrail.quantize.parts import HEAD, TOKENS, parts
 from tokentrail.quantize.quantizer import Quantized, dequantize, quantize
 from tokentrail.weights.checkpoint import Checkpoint
@@ -50,9 +51,9 @@ def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:
     outlying = [(part.any(dim=-1)).sum().item() for part in cut(lines(far, case.scheme, turned), case.scheme)]
     groups = [math.prod(part.shape[:2]) for part in cut(lines(matrix, case.scheme, turned), case.scheme)]
     try:
-        codes = of_codes(quantize(matrix, case.scheme, turned, name), matrix, std, turned)
+        codes = of_codes(quantize(matrix, case.scheme, turned, name), matrix, turned)
     except OutOfRangeError as why:
-        codes = NO_CODES | {"note": str(why)}
+        codes = NO_CODES | {"status": "skipped", "reason": str(why)}
     return case.about | {
         "tensor": name,
         "shape": "x".join(map(str, matrix.shape)),
@@ -67,15 +68,16 @@ def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:
     }
 
 
-def of_codes(q: Quantized, matrix: Tensor, std: float, turned: bool) -> dict[str, Any]:
+def of_codes(q: Quantized, matrix: Tensor, turned: bool) -> dict[str, Any]:
     """What the table says of a matrix's codes."""
-    error = (dequantize(q) - matrix).abs().mean().item()
+    change = moved(matrix, dequantize(q), q.scales)
     return {
-        "mean_abs_error": error,
-        "relative_error": error / std if std else 0.0,
+        "mean_abs_error": change.mean_abs_error,
+        "relative_error": change.relative_error,
         "first_scale": q.scales.flatten()[0].item(),
         "first_codes": ", ".join(map(str, first(q.codes, turned))),
-        "note": "",
+        "status": "ok",
+        "reason": "",
     }
 
 
