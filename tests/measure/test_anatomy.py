@@ -34,7 +34,7 @@ SIZES = {"rows": [1, 3], "tokens": [5, 40], "caches": {}, "payloads": {}}
 
 
 def checked(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    return tables.TABLES[table].validate(frame, cast=True)
+    return tables.schema_of(table).validate(frame, cast=True)
 
 
 # the token table

@@ -11,7 +11,6 @@ import pytest
 import torch
 from polars.testing import assert_frame_equal
 from tokentrail import tables
-from tokentrail.errors import PromptError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
@@ -47,14 +46,19 @@ def test_a_stage_fits_its_schema_and_repeats_itself(loaded, settings, stage, tmp
         ({"text": "a " * 300}, "256 positions"),
     ],
 )
-def test_a_prompt_that_cannot_be_run_is_refused_before_any_runs(loaded, settings, stage, change, message):
+def test_a_prompt_that_cannot_be_run_has_a_row_with_the_reason(loaded, settings, stage, change, message, tmp_path):
     if "positions" in message and loaded.model.spec.learned_positions is None:
         pytest.skip("this model has no position table")
     if stage == "tokens" and "empty" not in message:
         pytest.skip("cutting a prompt needs no target and no position")
     prompts = settings["prompts"] | {"bad": settings["prompts"]["alice"] | change}
-    with pytest.raises(PromptError, match=message):
-        measured(stage, loaded, settings | {"prompts": prompts})
+    tables.write(stage, measured(stage, loaded, settings), tmp_path / "without")
+    tables.write(stage, measured(stage, loaded, settings | {"prompts": prompts}), tmp_path / "with")
+    assert tables.read(stage, tmp_path / "with").equals(tables.read(stage, tmp_path / "without")), "the others are kept"
+    assert tables.refused(stage, tmp_path / "without") == []
+    (row,) = tables.refused(stage, tmp_path / "with")
+    assert (row["stage"], row["model"], row["asked"]) == (stage, "tiny", "prompt bad")
+    assert message in row["reason"]
 
 
 def test_next_token_shows_the_top_and_always_the_target(loaded, settings):

@@ -232,3 +232,34 @@ def test_odd_paths_and_files_of_another_editor(fresh):
     fresh.run("results/tiny/alpha/quantization_quality.parquet")
     assert "Nothing to be done" in fresh.run("--dry-run", "results/tiny/alpha/quantization_quality.parquet")
     assert (odd / "a lock.json").is_file()
+
+
+def test_a_model_that_fails_leaves_a_report_of_the_others(done):
+    """Said at its head and on the console, with exit status 1; mended, the same command makes it whole again."""
+    path, report = safetensors(done.path / "models" / "beta"), done.results / "report.html"
+    content, whole = path.read_bytes(), report.read_bytes()
+    cut(path.parent)
+    status, output = done.snakemake()
+    assert status == 1
+    assert "beta stopped at weights. Its log ends with: model.safetensors is truncated" in output
+    assert "is now a report on alpha alone" in output
+    text = report.read_text()
+    assert text.index("This report is not whole.") < text.index("<h2")
+    assert "<code>beta</code> stopped at <code>weights</code>" in text
+    assert "Beta" not in (done.results / "charts" / "lens.json").read_text()
+    path.write_bytes(content)
+    done.run()
+    assert report.read_bytes().count(b"not whole") == 0 and len(report.read_bytes()) >= 0.9 * len(whole)
+    assert "Beta" in (done.results / "charts" / "lens.json").read_text()
+
+
+def test_a_configuration_with_only_the_required_keys_gets_its_report(fresh):
+    def least(config):
+        for key in set(config) - {"run", "title", "models", "prompts"}:
+            del config[key]
+        config["models"] = {"alpha": {key: config["models"]["alpha"][key] for key in ("label", "source")}}
+        config["prompts"] = {"king": config["prompts"]["king"]}
+
+    fresh.configure(least)
+    fresh.run()
+    assert "not whole" not in (fresh.results / "report.html").read_text()

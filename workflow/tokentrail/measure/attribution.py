@@ -26,8 +26,9 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `attribution`; the rival is the most likely token that is not the target."""
-    rows = [row for prompt in encoded(loaded, settings) for row in attribute(loaded, prompt)]
-    return tables.frame("attribution", rows, model=settings["model"])
+    prompts, refused = encoded(loaded, settings)
+    rows = [row for prompt in prompts for row in attribute(loaded, prompt)]
+    return tables.frame("attribution", rows, refused, model=settings["model"])
 
 
 def attribute(loaded: Loaded, prompt: Encoded) -> Iterator[dict[str, Any]]:

@@ -22,9 +22,10 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `long_range`, on the inputs of `filler_sweep` that fit the model."""
-    fitting = [one for series in inputs(loaded, settings) for one in series if one.fits]
+    stretched, refused = inputs(loaded, settings)
+    fitting = [one for series in stretched for one in series if one.fits]
     rows = [one.about | row for one in fitting for row in reach(loaded, one)]
-    return tables.frame("long_range", rows, model=settings["model"])
+    return tables.frame("long_range", rows, refused, model=settings["model"])
 
 
 def reach(loaded: Loaded, one: Stretched) -> Iterator[dict[str, Any]]:

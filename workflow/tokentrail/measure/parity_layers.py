@@ -10,6 +10,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Tap
 from tokentrail.measure.parity import check_finite
@@ -40,7 +41,7 @@ class Compare(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `parity_layers`. Raises NotFiniteError, naming layer and site, if a pass overflows float32."""
-    prompts = encoded(loaded, settings)
+    prompts, refused = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     frames = []
     for prompt in prompts:
@@ -51,4 +52,4 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         if not all(math.isfinite(row["max_abs_diff"]) for row in compare.rows):
             check_finite(loaded.model, reference, prompt)
         frames.append(pl.DataFrame(compare.rows).with_columns(prompt=pl.lit(prompt.name)))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("parity_layers", frames, refused, model=settings["model"])

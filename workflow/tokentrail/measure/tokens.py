@@ -6,14 +6,18 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail import tables
+from tokentrail.measure.asked import asked
 from tokentrail.weights.tokenizer import Tokenizer
 
 
 def measure(tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `tokens`. Raises PromptError for an empty prompt or one that the tokenizer rewrites."""
-    rows = []
+    """Table `tokens`. A prompt that the tokenizer rewrites has a row with the reason."""
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
     for name, prompt in settings["prompts"].items():
-        tokenizer.encode(prompt["text"])  # refuses an empty prompt
-        for position, piece in enumerate(tokenizer.pieces(prompt["text"])):
-            rows.append({"prompt": name, "position": position} | piece.__dict__)
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]), bos_policy=pl.lit(tokenizer.bos_policy))
+        with asked(refused, prompt=name):
+            tokenizer.encode(prompt["text"])  # refuses an empty prompt
+            pieces = tokenizer.pieces(prompt["text"])
+            rows += [{"prompt": name, "position": position} | vars(piece) for position, piece in enumerate(pieces)]
+    return tables.frame("tokens", rows, refused, model=settings["model"], bos_policy=tokenizer.bos_policy)

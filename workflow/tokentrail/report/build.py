@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ SECTIONS = {
     "census": "Where the parameters are",
     "work": "Sizes and work, by arithmetic",
     "weights": "Where the weights come from",
+    "unmeasured": "Asked and not measured",
     "conventions": "How to read the numbers",
 }
 """The sections in the order of the page, each a template, and their headings."""
@@ -89,8 +91,18 @@ VIEWS = {
 """What the templates of these sections are made from."""
 
 
-def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str, Any]) -> str:
-    """The page as HTML. Tables may be empty: their sections then say that nothing was measured."""
+def build(
+    tables: dict[str, pl.DataFrame],
+    charts_dir: Path,
+    settings: dict[str, Any],
+    refused: Sequence[dict[str, str]] = (),
+    lost: Sequence[dict[str, str]] = (),
+) -> str:
+    """The page as HTML. Tables may be empty: their sections then say that nothing was measured.
+
+    `refused` is what was asked and not measured, as `tables.refused` has it; `lost` are the models that the page leaves
+    out because they did not finish, each with the `stage` that failed and a `sentence` that says why.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -123,6 +135,8 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         weights=tables["weights"].to_dicts(),
         census=census(tables["census"]),
         views={name: view(tables, settings) for name, view in VIEWS.items()},
+        refused=refused,
+        lost=lost,
         sections=sections(settings),
         chip=words.chip,
         in_words=words.in_words,
