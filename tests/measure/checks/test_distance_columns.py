@@ -10,7 +10,7 @@ from tokentrail.measure import filler_sweep, long_range
 
 HEAD, TAIL = "Mirabel gave Bob a book.", "Later, Bob gave the book back to"
 FILLERS = {"japan": "The capital of Japan is Tokyo.", "carol": "Carol met Mirabel."}
-REPEATS = [0, 5, 1]
+REPEATS = [0, 9, 1]
 SETTINGS = {"head": HEAD, "tail": TAIL, "target": " Mirabel", "fillers": FILLERS, "repeats": REPEATS}
 
 

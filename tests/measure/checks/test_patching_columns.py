@@ -9,10 +9,10 @@ from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward
 from tokentrail.measure import patching
 
-START, END = "In the morning,", " gave Bob a book. Later, Bob gave the book back to"
+START, END = "Tom met", " and Bob gave"
 PROMPTS = {  # two names of as many pieces, of which some are the same
     "paris": {"text": f"{START} Paris{END}", "target": " Paris"},
-    "partom": {"text": f"{START} Parel{END}", "target": " Carol"},
+    "parel": {"text": f"{START} Parel{END}", "target": " Carol"},
 }
 
 
@@ -23,7 +23,7 @@ PROMPTS = {  # two names of as many pieces, of which some are the same
 )
 def test_patching(tiny):
     rows = []
-    pairs = [("paris", "partom"), ("partom", "paris")]
+    pairs = [("paris", "parel"), ("parel", "paris")]
     for prompt, source in pairs:
         ids, other = (tiny.ids(PROMPTS[name]["text"]) for name in (prompt, source))
         assert len(ids) == len(other)
