@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from tiny_models import CONFIGS, Tiny, config_of
 
 
@@ -34,3 +35,12 @@ def tinies(folders):
 @pytest.fixture(scope="session", params=CONFIGS)
 def tiny(request, tinies) -> Tiny:
     return tinies(request.param)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """What is so small is done before a second thread is awake."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
