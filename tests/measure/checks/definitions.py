@@ -22,7 +22,9 @@ from torch import Tensor
 class See(Tap):
     """Keeps what comes by at some sites, as it is after `change`: by site and layer, a function of the tensor."""
 
-    def __init__(self, sites: Iterable[str] = (), change: dict[tuple[str, int], Callable[[Tensor], Tensor]] | None = None):
+    def __init__(
+        self, sites: Iterable[str] = (), change: dict[tuple[str, int], Callable[[Tensor], Tensor]] | None = None
+    ):
         self.sites, self.change = set(sites), change or {}
         self.costly = frozenset({"pattern"} & (self.sites | {site for site, _ in self.change}))
         self.seen: dict[tuple[str, int], Tensor] = {}
@@ -136,7 +138,7 @@ def gpt2_bytes() -> dict[str, int]:
     """The characters that stand for bytes in a byte-level vocabulary, as GPT-2's encoder.py makes them."""
     shown = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     hidden = (b for b in range(256) if b not in shown)
-    return {chr(b): b for b in shown} | {chr(256 + n): b for n, b in zip(count(), hidden)}  # noqa: B905 - count has no end
+    return {chr(b): b for b in shown} | {chr(256 + n): b for n, b in zip(count(), hidden)}
 
 
 BYTES = gpt2_bytes()

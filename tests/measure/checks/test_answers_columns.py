@@ -81,7 +81,7 @@ def test_distribution(tiny):
 def test_a_continuation_ends_with_the_positions(tinies):
     tiny = tinies("gpt2")
     text = "Bob" + " Bob" * (tiny.config["n_positions"] - 5)
-    settings = tiny.settings(decoding=dict.fromkeys(DECODING, []), continue_for=5, experiments={})
+    settings = tiny.settings(decoding={key: [] for key in DECODING}, continue_for=5, experiments={})
     settings["prompts"] = {"long": {"text": text, "target": " Bob"}}
     frame = distribution.measure(tiny.loaded, settings)
     assert frame["tokens"].to_list() == list(range(len(tiny.ids(text)), tiny.config["n_positions"] + 1))

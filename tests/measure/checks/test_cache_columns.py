@@ -72,8 +72,13 @@ def of_a_batch(tiny, models, continued):
     loaded, reference, truth = models
     lengths = [len(ids) - STEPS for ids in continued.values()]
     longest = max(lengths)
-    calls = [torch.tensor([ids[:-STEPS] + [0] * (longest - n) for ids, n in zip(continued.values(), lengths, strict=True)])]
-    calls += [torch.tensor([[ids[n + step]] for ids, n in zip(continued.values(), lengths, strict=True)]) for step in range(STEPS)]
+    calls = [
+        torch.tensor([ids[:-STEPS] + [0] * (longest - n) for ids, n in zip(continued.values(), lengths, strict=True)])
+    ]
+    calls += [
+        torch.tensor([[ids[n + step]] for ids, n in zip(continued.values(), lengths, strict=True)])
+        for step in range(STEPS)
+    ]
     ours, theirs = [], []
     held = new_cache(loaded.model.spec, len(lengths), longest + STEPS, torch.bfloat16)
     with torch.inference_mode():

@@ -19,6 +19,7 @@ from tokentrail.weights.fetch import fetch
 @recomputes(
     "weights",
     *("file", "bytes", "sha256", "role", "source_kind", "source", "revision", "license", "stored_dtype", "pinned"),
+    "changes",
     key=("file",),
 )
 def test_weights(tiny, tmp_path, monkeypatch):
@@ -41,6 +42,7 @@ def test_weights(tiny, tmp_path, monkeypatch):
             "license": "MIT",
             "stored_dtype": "F32" if name.endswith("safetensors") else "",
             "pinned": "config" if name == "config.json" else "lock",
+            "changes": "",
         }
         for name in ("config.json", "model.safetensors", "tokenizer.json")
     ]
@@ -109,7 +111,7 @@ CELLS = {
         ("embed", "positions", "", "none; order reaches the model through Mamba2 alone"),
         ("norm", "rmsnorm", "", "eps 1e-05"),
         ("residual", "update scale", "", "0.246"),
-        ("mixer", "mamba2", "0, 2-3", "4 heads of 16, state 8, 2 group(s), convolution 4"),
+        ("mixer", "mamba2", "0, 2-3", "4 heads of 16, state 8, 2 groups, convolution 4"),
         ("mixer", "attention", "1", "4 query and 2 key/value heads of 8; scale 0.2; biases on q, k, v and output"),
         ("ffn", "swiglu", "0-3", "inner width 64"),
         ("unembed", "own table", "", "bare product, logits divided by 3"),
@@ -215,7 +217,7 @@ NAMES = {  # what stands in a stored name, and the part of the model that it bel
     "model.norm": "last norm",
     "lm_head": "output table",
 }
-PAYLOADS = {  # bits of matrices, of tables that are looked up in, of everything else; weights that share a two-byte scale
+PAYLOADS = {  # bits of matrices, of tables looked up in, of everything else; weights that share a two-byte scale
     "float32": (32, 32, 32, 0),
     "float16": (16, 16, 16, 0),
     "8 bits, group 64": (8, 8, 32, 64),

@@ -10,7 +10,9 @@ import pytest
 from mutation import mutated
 from tiny_models import CONFIGS
 
-CHECKS = [file.stem for file in Path(__file__).parent.glob("*.py") if file.stem not in ("conftest", Path(__file__).stem)]
+CHECKS = [
+    file.stem for file in Path(__file__).parent.glob("*.py") if file.stem not in ("conftest", Path(__file__).stem)
+]
 
 
 class Fault(NamedTuple):

@@ -82,7 +82,13 @@ def test_name_swaps_summary():
         "top1_rate": lambda row: float(row[3] == 0),
     }
     rows = []
-    for which, template in (("people", "gave"), ("people", "met"), ("people", "all"), ("places", "of"), ("places", "all")):
+    for which, template in (
+        ("people", "gave"),
+        ("people", "met"),
+        ("people", "all"),
+        ("places", "of"),
+        ("places", "all"),
+    ):
         own = [row for row in MADE_UP if row[0] == which and template in (row[1], "all")]
         names = list(dict.fromkeys(row[2] for row in own))
         for quantity, of in value.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from column_checks import recomputes
 from definitions import BYTES, raw_bytes
@@ -82,7 +83,7 @@ def cut(tiny, text):
 
 
 def pairs(symbols):
-    return set(zip(symbols, symbols[1:], strict=False))
+    return set(pairwise(symbols))
 
 
 def joined(symbols, left, right):

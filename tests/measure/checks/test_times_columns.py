@@ -100,7 +100,9 @@ def work(tiny, kind, context, batch):
     c, stored = tiny.config, tiny.weights()
     sizes = {name: tensor.numel() for name, tensor in stored.items()}
     looked_up = [n for n in sizes if any(part in n for part in ("wte", "wpe", "embed_tokens"))]
-    matrices = sum(size for n, size in sizes.items() if stored[n].dim() == 2 and n not in looked_up and "lm_head" not in n)
+    matrices = sum(
+        size for n, size in sizes.items() if stored[n].dim() == 2 and n not in looked_up and "lm_head" not in n
+    )
     attention, mamba2 = tiny.kinds.count("attention"), tiny.kinds.count("mamba2")
     heads, kv_heads, size = 4, 4 if tiny.name == "gpt2" else 2, 16 if tiny.name == "qwen3" else 8
     inner = c.get("mamba_n_heads", 0) * c.get("mamba_d_head", 0)
@@ -108,7 +110,7 @@ def work(tiny, kind, context, batch):
     state = inner * c.get("mamba_d_state", 0)
     operations = 0
     for position in range(past, past + new):
-        # A score and a share of the value for each key; a state is faded, written (product and sum) and read (the same).
+        # A score and a share of the value for each key; a state is faded, written (product and sum), and read alike.
         operations += 2 * matrices + 4 * attention * heads * size * (position + 1) + 5 * mamba2 * state
         operations += 2 * mamba2 * channels * c.get("mamba_d_conv", 0)
     operations += 2 * 338 * 32  # the head reads the last position alone
@@ -166,7 +168,8 @@ PEAK, BANDWIDTH = 100 / 0.25, 50 / 0.1  # of the best round
 
 @recomputes(
     "timing_summary",
-    *("implementation", "kind", "context", "batch", "rounds", "median_ms", "p10_ms", "p90_ms", "repeat_median_ms"),
+    *("implementation", "kind", "context", "batch", "rounds", "median_ms", "low_ms", "high_ms", "level"),
+    *("p10_ms", "p90_ms", "min_ms", "max_ms", "repeat_median_ms"),
     *("drift", "tokens_per_second", "parameter_bytes_per_second", "least_bytes_per_second", "achieved_flops"),
     *("intensity", "matrix_peak", "read_bandwidth", "fraction_of_peak", "fraction_of_bandwidth", "threads"),
     *("status", "reason"),
@@ -178,7 +181,8 @@ def test_timing_summary():
         same = {"implementation": implementation, "kind": kind, "context": context, "batch": batch, "threads": 2}
         same |= {"matrix_peak": PEAK, "read_bandwidth": BANDWIDTH, "intensity": operations / least}
         if seconds[0] == [None]:
-            empty = ("median_ms", "p10_ms", "p90_ms", "repeat_median_ms", "drift", "tokens_per_second")
+            empty = ("median_ms", "low_ms", "high_ms", "level", "p10_ms", "p90_ms", "min_ms", "max_ms")
+            empty += ("repeat_median_ms", "drift", "tokens_per_second")
             empty += ("parameter_bytes_per_second", "least_bytes_per_second", "achieved_flops", "fraction_of_peak")
             nothing = dict.fromkeys((*empty, "fraction_of_bandwidth"))
             rows.append(same | nothing | {"rounds": 0, "status": "skipped", "reason": "too long"})
@@ -191,6 +195,11 @@ def test_timing_summary():
             | {
                 "rounds": 3,
                 "median_ms": median(first),
+                "low_ms": min(first),
+                "high_ms": max(first),
+                "level": 0.75,  # three rounds lie on one side of the median once in four times
+                "min_ms": min(first),
+                "max_ms": max(first),
                 "p10_ms": quantile(first, 0.1),
                 "p90_ms": quantile(first, 0.9),
                 "repeat_median_ms": median(again),
@@ -222,19 +231,19 @@ def test_cost():
             continue
         second = median(seconds[0]) / calls
         tokens = batch * (context if kind == "prefill" else 1) / second
-        for occupancy in (1.0, 0.25):
-            rows.append(
-                {
-                    "kind": kind,
-                    "context": context,
-                    "batch": batch,
-                    "price_per_hour": 3.0,
-                    "occupancy": occupancy,
-                    "tokens_per_second": tokens,
-                    "dollars_per_million_tokens": 3.0 / (3600 * occupancy * tokens) * 1e6,
-                    "step_latency_ms": 1000 * second,
-                }
-            )
+        rows += [
+            {
+                "kind": kind,
+                "context": context,
+                "batch": batch,
+                "price_per_hour": 3.0,
+                "occupancy": occupancy,
+                "tokens_per_second": tokens,
+                "dollars_per_million_tokens": 3.0 / (3600 * occupancy * tokens) * 1e6,
+                "step_latency_ms": 1000 * second,
+            }
+            for occupancy in (1.0, 0.25)
+        ]
     return cost.measure(summary, {"model": "tiny", "price_per_hour": 3.0, "occupancy": [1.0, 0.25]}), rows
 
 

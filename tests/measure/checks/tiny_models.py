@@ -30,7 +30,10 @@ VOCABULARY = 330  # so small that `Mirabel` is cut into three pieces and `Paris`
 PADDING = 8  # rows of the token table that belong to no token
 
 PROMPTS = {
-    "mirabel": {"text": "In the morning, Mirabel gave Bob a book. Later, Bob gave the book back to", "target": " Mirabel"},
+    "mirabel": {
+        "text": "In the morning, Mirabel gave Bob a book. Later, Bob gave the book back to",
+        "target": " Mirabel",
+    },
     "france": {"text": "The capital of France is", "target": " Paris"},
 }
 
