@@ -134,7 +134,7 @@ def panel(
         .encode(
             x=x,
             y=alt.Y("zero:Q", scale=y_scale),
-            color=colour,
+            color=alt.Color("model:N", scale=theme.scale(settings, "ink"), legend=None),
             tooltip=["model:N", alt.Tooltip("tokens:Q", format=",d")],
         )
     )

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokentrail.charts import text, theme
+from tokentrail.charts import colour, text, theme
 from tokentrail.charts.looks import Look, looks
 from tokentrail.charts.select import layers_of, ordered
 
@@ -16,7 +16,7 @@ CAPTION = """
 Two ways in which the last token can get at a name far back, layer by layer and at several distances. For attention
 layers, the weight of the last token on the name: of the head with the largest weight, and the mean over heads. For
 Mamba2 layers, the share of what the name wrote into the state that the decay has left by the last token, on a
-logarithmic scale: of the head that keeps most, and of the median head. Dark is near, light is far; thin lines are the
+logarithmic scale: of the head that keeps most, and of the median head. Strong is near, pale is far; thin lines are the
 other texts put in between. Shares below a millionth are drawn there.
 
 It does not show that the name is read: a weight says where a head looks, not whether that decides the answer, and a
@@ -54,7 +54,7 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
     """One model: a key of its distances, and a row of panels for each kind of mixer that it has."""
     filler = ordered(rows, "filler")[0]
     repeats = rows["repeats"].unique().sort().to_list()
-    shades = alt.Scale(domain=repeats, range=[shade(look.colour, place, len(repeats)) for place in range(len(repeats))])
+    shades = alt.Scale(domain=repeats, range=colour.shades(look.colour, len(repeats)))
     depth = rows["layer"].max() + 1
     drawn = [
         alt.hconcat(
@@ -76,12 +76,6 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
     return alt.vconcat(distances(rows.filter(pl.col("filler") == filler), shades), *drawn, spacing=12).properties(
         title=theme.heading(look.label if models > 1 else where, where if models > 1 else "")
     )
-
-
-def shade(colour: str, place: int, of: int) -> str:
-    """The colour, mixed with white: the first is the colour itself, the last the lightest."""
-    share = 0.6 * place / max(of - 1, 1)
-    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * (1 - share) + 255 * share):02x}" for i in (1, 3, 5))
 
 
 def distances(rows: pl.DataFrame, shades: alt.Scale) -> alt.LayerChart:

@@ -67,7 +67,7 @@ def panel(shown: pl.DataFrame, look: Look, word: str, side_by_side: int) -> alt.
     frames = base.mark_rect(stroke=theme.FAINT, strokeWidth=1, height=BOX - 6).encode(
         x=x, x2="end:Q", y=y, color=fill, tooltip=tooltip
     )
-    size_of_text = 12 if width / last > 11 else 9
+    size_of_text = 12 if width / last > 11 else 11
     symbols = base.mark_text(fontSize=size_of_text).encode(x=alt.X("middle:Q"), y=y, text="symbol:N")
     ranks = (
         alt.Chart(shown.unique("step", keep="first", maintain_order=True), **size)

@@ -108,8 +108,7 @@ def map_of(weights: pl.DataFrame, tokens: pl.DataFrame, name: str, note: str) ->
     positions = list(range(length))
     x = alt.X("position:O", axis=None, scale=alt.Scale(domain=positions))
     y = alt.Y("query_position:O", axis=None, scale=alt.Scale(domain=positions))
-    small = 10 if length > 24 else 11
-    key = maps.bar("weight", [0, top / 2, top], side, ".2~g", maps.label_room(tokens, small))
+    key = maps.bar("weight", [0, top / 2, top], side, ".2~g", maps.label_room(tokens))
     fill = alt.Color("weight:Q", scale=maps.sequential(top), legend=key)
     base = maps.squares(
         shown,
@@ -122,8 +121,8 @@ def map_of(weights: pl.DataFrame, tokens: pl.DataFrame, name: str, note: str) ->
             alt.Tooltip("weight:Q", format=".3g"),
         ],
     )
-    across = maps.token_labels(tokens, "position", "x", side, small)
-    down = maps.token_labels(tokens, "query_position", "y", side, small)
+    across = maps.token_labels(tokens, "position", "x", side)
+    down = maps.token_labels(tokens, "query_position", "y", side)
     return alt.layer(base, across, down).properties(
         width=side, height=side, title=alt.TitleParams(name, subtitle=note, fontSize=12, offset=6)
     )

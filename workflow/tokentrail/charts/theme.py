@@ -10,12 +10,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from tokentrail.charts.colour import PAPER
 from tokentrail.charts.looks import looks
 from tokentrail.charts.text import shorten
 
 # Arial, Helvetica and Liberation Sans have the same widths, so a layout measured with one holds with the others.
 FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
-INK, MUTED, FAINT, GRID, PAPER = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee", "#ffffff"
+INK, MUTED, FAINT, GRID = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee"
+"""Of text, of lesser text and grey marks, of axes and frames, of what lies behind the marks."""
 ALERT = "#a61b1b"
 WIDTH = 720
 """Width of a whole chart's drawing areas, in pixels."""
@@ -70,7 +72,7 @@ def drawn(frame: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
 
 
 def scale(settings: dict[str, Any], attribute: str) -> alt.Scale:
-    """`colour`, `dash` or `shape` of the column `model`."""
+    """`colour`, `ink`, `dash` or `shape` of the column `model`."""
     of = looks(settings)
     return alt.Scale(domain=list(of), range=[getattr(look, attribute) for look in of.values()])
 
