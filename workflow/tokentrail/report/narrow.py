@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 def labelled(table: str) -> Markup:
     """The rows of a table, `<thead>` and `<tbody>`, with the heading of its column in each cell as `data-label`."""
-    return Markup(Labeller(table).written)
+    return Markup(Labeller(str(table)).written)
 
 
 class Labeller(HTMLParser):
