@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import colour, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import layers_of, ordered
 
 TABLES = ("long_range",)
@@ -47,7 +48,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     blocks = [block(by_layer.filter(pl.col("model") == model), of[model], len(models)) for model in models]
     # Each model has shades of its own colour.
     body = alt.vconcat(*blocks, spacing=26).resolve_scale(color="independent")
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        by_layer,
+        "largest",
+        "Largest weight of a head on the name, or share that is left of it in the state",
+        settings,
+        {"mixer": "", "layer": "layer", "filler": "filler", "distance": "tokens back"},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import replayed_word
 
 TABLES = ("merges",)
@@ -38,7 +39,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     of = looks(settings)
     panels = [panel(boxes(rows.filter(pl.col("model") == name)), of[name], word, side_by_side) for name in models]
     body = theme.without(theme.grid(panels, side_by_side), "no plain byte-level BPE", settings, models)
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        rows.group_by("model", "prompt", maintain_order=True).agg(pl.col("step").max()),
+        "step",
+        "Merges that put the word together",
+        settings,
+        {"prompt": ""},
+        text.whole,
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def boxes(rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import maps, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, first_prompt, looking, target_positions
 
 TABLES = ("mixing", "tokens", "next_token")
@@ -43,7 +44,20 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         blocks.append(
             block(rows, tokens, target_positions(tables["next_token"].filter(here), tokens), of[model], len(models))
         )
-    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings)
+    told = extremes(
+        mixing.with_columns(pl.col("weight").abs()),
+        "weight",
+        "Size of a weight, over all layers and heads",
+        settings,
+        {
+            "mixer": "",
+            "layer": "layer",
+            "head": "head",
+            "query_position": "from position",
+            "key_position": "to position",
+        },
+    )
+    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, tokens: pl.DataFrame, targets: list[int], look: Look, models: int) -> alt.VConcatChart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import colour, maps, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import layers_of
 
 TABLES = ("patching", "tokens")
@@ -59,7 +60,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         )
         for model in models
     ]
-    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings)
+    told = extremes(
+        rows,
+        "recovered",
+        "Share of the way to the other prompt's answer",
+        settings,
+        {"site": "", "layer": "layer", "position": "position", "token": ""},
+    )
+    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, tokens: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:

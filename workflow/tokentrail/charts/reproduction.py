@@ -35,7 +35,9 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if models:
         parts.append(theme.keyed(pairs(numbers.filter(pl.col("model").is_in(models)), settings), settings, models))
     body = alt.vconcat(*parts, spacing=26).resolve_scale(color="independent", shape="independent")
-    return theme.finish(body, title, CAPTION, settings)
+    counted = ", ".join(f"{(figures['status'] == status).sum():,} {words}" for status, words in STATUSES.items())
+    told = f"Of {figures.height:,} figures: {counted}."
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def tally(figures: pl.DataFrame) -> alt.LayerChart:
