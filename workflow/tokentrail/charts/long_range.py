@@ -147,7 +147,7 @@ def panel(
     ]
     main, thin = base.transform_filter("datum.main"), base.transform_filter("!datum.main")
     lines = [
-        thin.mark_line(strokeWidth=0.7, opacity=0.7).encode(detail=["filler:N", "repeats:O"]),
+        thin.mark_line(strokeWidth=0.7).encode(detail=["filler:N", "repeats:O"]),
         main.mark_line(strokeWidth=1.8),
         main.mark_point(size=16, filled=True, opacity=1).encode(tooltip=told),
     ]

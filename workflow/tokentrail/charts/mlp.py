@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.by_layer import layer_axis, with_depth
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import last_position
 
 TABLES = ("mlp",)
