@@ -21,14 +21,14 @@ EMBEDDING = {"token_rows": "token rows", "position_rows": "position rows"}
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-<<<<<<< HEAD
     """Table `block`: the first layer with each kind of mixer."""
+    prompts, refused = encoded(loaded, settings)
     rows = [
         {"prompt": prompt.name, "layer": layer, "mixer": mixer, "order": order} | step
-        for prompt in encoded(loaded, settings)
+        for prompt in prompts
         for mixer, layer, order, step in steps(loaded, prompt.ids)
     ]
-    return tables.frame("block", rows, model=settings["model"])
+    return tables.frame("block", rows, refused, model=settings["model"])
 
 
 def steps(loaded: Loaded, ids: Tensor) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
@@ -48,20 +48,6 @@ def steps(loaded: Loaded, ids: Tensor) -> Iterator[tuple[str, int, int, dict[str
 def shown() -> Iterator[str]:
     """The sites whose tensors have something to say at every token."""
     return (site for site, axes in SITES.items() if "tokens" in axes and site not in ("embed", "final_norm", "logits"))
-=======
-    """Table `block`: the first attention layer and the first Mamba2 layer, as far as the model has them."""
-    rows = []
-    prompts, refused = encoded(loaded, settings)
-    for prompt in prompts:
-        record = Record(*SITES)
-        forward(loaded.model, prompt.ids, tap=record)
-        for mixer, layer in first_of_each_kind(loaded.model.spec).items():
-            steps = rebuild(loaded.model, prompt.ids, record.seen["resid_pre", layer], layer)
-            for order, step in enumerate(steps):
-                same = {"prompt": prompt.name, "layer": layer, "mixer": mixer, "order": order}
-                rows.append(same | described(step, record.seen.get((step.site, layer))))
-    return tables.frame("block", rows, refused, model=settings["model"])
->>>>>>> runs
 
 
 def first_of_each_kind(spec: specs.Spec) -> dict[str, int]:

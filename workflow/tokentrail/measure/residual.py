@@ -38,13 +38,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         record = Record(*SITES, keep=lambda x: x[0].double())
         forward(loaded.model, prompt.ids, tap=record)
         for (site, layer), x in record.seen.items():
-<<<<<<< HEAD
             frames.append(sizes(x * scale.get((site, layer), 1.0), prompt.name, max(layer, 0), site))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
-=======
-            frames.append(sizes(x * scale.get(site, 1.0), prompt.name, max(layer, 0), site))
     return tables.frame("residual", frames, refused, model=settings["model"])
->>>>>>> runs
 
 
 def sizes(x: Tensor, prompt: str, layer: int, site: str) -> pl.DataFrame:

@@ -39,18 +39,12 @@ class Watch(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `sink`; no rows for a model without attention layers, or for a prompt of one token."""
-<<<<<<< HEAD
     layers = specs.layers_with(loaded.model.spec, "attention")
-    replacement = loaded.tokenizer.following("", settings["replacement"])[0]  # without a BOS token before it
-    prompts = [prompt for prompt in encoded(loaded, settings) if layers and prompt.ids.shape[1] > 1]
-=======
-    layers = tuple(i for i, layer in enumerate(loaded.model.spec.layers) if isinstance(layer.mixer, specs.Attention))
     encodable, refused = encoded(loaded, settings)
     prompts = [prompt for prompt in encodable if layers and prompt.ids.shape[1] > 1]
     replacement = None
     with asked(refused, intervention="replace_token"):
         replacement = loaded.tokenizer.following("", settings["replacement"])[0]  # without a BOS token before it
->>>>>>> runs
     rows = [row for prompt in prompts for row in take_apart(loaded, prompt, layers, replacement)]
     return tables.frame("sink", rows, refused, model=settings["model"])
 
