@@ -125,7 +125,7 @@ def test_a_switched_off_mixer_keeps_the_bias_of_its_output_projection(pair):
 
     with torch.inference_mode():
         forward(model, pair("gpt2").ids[:1, :5], tap=Both(part.variant(Operation("zero"))))
-    bias = model.layers[1].mixer.out.bias
+    bias = model.layers[1]["mixer"].cell.out.bias
     assert torch.allclose(record.seen["mixer_out", 1], bias.expand(1, 5, -1))
 
 
@@ -229,7 +229,7 @@ def test_long_range_equals_the_explicit_weights_and_the_states_own_decay(loaded,
             expected = record.seen["pattern", i][0, :, -1, list(one.name)].sum(-1)
             assert rows["attention_to_name"].to_list() == pytest.approx(expected.tolist(), abs=1e-5)
         else:
-            fade = torch.exp(-torch.exp(loaded.model.layers[i].mixer.A_log) * record.seen["dt", i][0])
+            fade = torch.exp(-torch.exp(loaded.model.layers[i]["mixer"].cell.A_log) * record.seen["dt", i][0])
             expected = fade[one.name[-1] + 1 :].prod(dim=0)
             assert rows["state_retention"].to_list() == pytest.approx(expected.tolist(), abs=1e-5)
 
@@ -261,7 +261,7 @@ def test_unrolled_mixing_times_the_inputs_gives_what_the_heads_write(loaded, sta
             assert (weights @ v - record.seen["z", i][0]).abs().max() < 1e-4
         else:
             u = record.seen["conv_out", i][0, :, : cell.inner].view(n, cell.heads, cell.head_dim).transpose(0, 1)
-            skip = loaded.model.layers[i].mixer.D[:, None, None] * u
+            skip = loaded.model.layers[i]["mixer"].cell.D[:, None, None] * u
             assert (weights @ u + skip - record.seen["ssm_y", i][0].transpose(0, 1)).abs().max() < 1e-4
 
 

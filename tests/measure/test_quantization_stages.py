@@ -343,7 +343,7 @@ def test_a_model_that_overflows_once_it_is_rounded_has_a_row_with_layer_and_site
     def spoiled(self, scheme, tensors, apply=quantization_quality.Simulation.apply):
         model = apply(self, scheme, tensors)
         if scheme.bits == 8:
-            model.layers[1].ffn.down.weight.fill_(3e38)
+            model.layers[1]["ffn"].cell.down.weight.fill_(3e38)
         return model
 
     monkeypatch.setattr(quantization_quality.Simulation, "apply", spoiled)

@@ -89,9 +89,9 @@ def test_the_lens_with_attention_off_is_that_of_a_model_without_it(loaded, setti
     silent = []
     for cell, layer in zip(spec.layers, loaded.model.layers, strict=True):
         if isinstance(cell.mixer, specs.Attention):
-            out = layer.mixer.out
-            nothing = Linear(torch.zeros_like(out.weight), out.bias)
-            layer = layer._replace(mixer=layer.mixer._replace(out=nothing))
+            own = layer["mixer"]
+            nothing = Linear(torch.zeros_like(own.cell.out.weight), own.cell.out.bias)
+            layer = layer | {"mixer": own._replace(cell=own.cell._replace(out=nothing))}
         silent.append(layer)
     without = replace(loaded, model=replace(loaded.model, layers=tuple(silent)))
     off = frame.filter(variant="attention_off").drop("variant")

@@ -62,9 +62,10 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
 
 def all_parts(spec: specs.Spec) -> Iterator[Part]:
     kinds = [specs.kind_of(layer.mixer) for layer in spec.layers]
-    for i, kind in enumerate(kinds):
-        yield Part("mixer", "mixer", kind, (i,))
-        yield Part("ffn", "ffn", "", (i,))
+    for i, layer in enumerate(spec.layers):
+        for sub in layer.sublayers:
+            kind, mixer = ("mixer", kinds[i]) if sub.cell.mixes else ("ffn", "")
+            yield Part(kind, kind, mixer, (i,))
     for i, kind in enumerate(kinds):
         for head in range(spec.layers[i].mixer.heads):
             yield Part("head", "head", kind, (i,), head)

@@ -25,7 +25,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         record = Record("pattern", keep=lambda x: x[0, :, -1].double())
         forward(loaded.model, prompt.ids, tap=record, read=last(prompt.ids))
         for (_, layer), last_rows in record.seen.items():  # (heads, tokens)
-            if not isinstance(loaded.model.spec.layers[layer].mixer, specs.Attention):
+            if layer not in specs.layers_with(loaded.model.spec, "attention"):
                 continue
             entropy = -torch.special.xlogy(last_rows, last_rows).sum(dim=-1) / math.log(2)
             for head, weights in enumerate(last_rows):

@@ -63,7 +63,7 @@ def norms(tokens: TokenRows, checkpoint: Checkpoint) -> Iterator[dict[str, Any]]
         rank = round(quantile * (len(order) - 1))
         token = tokens.tokenizer.token(int(used[order[rank]]))
         yield {"probe": "token_norm", "token": token, "rank": rank, "value": lengths[rank].item()}
-    yield {"probe": "token_norm", "token": "", "value": tokens.norms.mean().item()}
+    yield {"probe": "token_norm", "token": "", "value": lengths.mean().item()}
     if read_spec(checkpoint.config).learned_positions is not None:
         mean = StoredTable(checkpoint, "positions").norms().mean()
         yield {"probe": "position_norm", "token": "", "value": mean.item()}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.errors import UnsupportedError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
@@ -36,13 +37,16 @@ def reach(loaded: Loaded, one: Stretched) -> Iterator[dict[str, Any]]:
 
     for i, layer in enumerate(spec.layers):
         same = {"layer": i, "mixer": specs.kind_of(layer.mixer)}
-        if isinstance(layer.mixer, specs.Attention):
-            weights = at_end.seen["pattern", i][0, :, 0, list(one.name)].sum(dim=-1)  # (heads)
-            values = [{"attention_to_name": w, "state_retention": None} for w in weights.tolist()]
-        else:
-            dt = torch.cat([before.seen["dt", i], at_end.seen["dt", i]], dim=1)[0]  # (tokens, heads)
-            left = retention(dt, loaded.model.layers[i].mixer.A_log, one.name[-1])
-            values = [{"attention_to_name": None, "state_retention": r} for r in left.tolist()]
+        match same["mixer"]:
+            case "attention":
+                weights = at_end.seen["pattern", i][0, :, 0, list(one.name)].sum(dim=-1)  # (heads)
+                values = [{"attention_to_name": w, "state_retention": None} for w in weights.tolist()]
+            case "mamba2":
+                dt = torch.cat([before.seen["dt", i], at_end.seen["dt", i]], dim=1)[0]  # (tokens, heads)
+                left = retention(dt, loaded.model.layers[i]["mixer"].cell.A_log, one.name[-1])
+                values = [{"attention_to_name": None, "state_retention": r} for r in left.tolist()]
+            case other:
+                raise UnsupportedError(f"layer {i} is a {other}, and how far it reaches back is not known here")
         yield from (same | {"head": head} | value for head, value in enumerate(values))
 
 

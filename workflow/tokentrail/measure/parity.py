@@ -55,7 +55,7 @@ def compared(ours: Tensor, reference: Tensor, truth: Tensor) -> pl.DataFrame:
 def check_finite(model: Model, reference: nn.Module, prompt: Encoded) -> None:
     """Raises NotFiniteError if our pass or transformers' holds NaN or infinity at any site of the prompt."""
     ours, theirs = overflow(model, prompt.ids), Overflow()
-    reference_sites(reference, prompt.ids, theirs.see)
+    reference_sites(reference, model.spec, prompt.ids, theirs.see)
     if ours.first is None and theirs.first is None:
         return
     if ours.first is not None and theirs.first is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,10 @@ from tokentrail.measure.parity import check_finite
 from tokentrail.measure.prompts import encoded
 from tokentrail.measure.reference import open_reference, reference_sites
 from tokentrail.weights.load import Loaded
+
+
+def keep(seen: dict[tuple[str, int], Tensor], site: str, layer: int, x: Tensor) -> None:
+    seen[site, layer] = x
 
 
 class Compare(Tap):
@@ -41,7 +46,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     frames = []
     for prompt in prompts:
         seen: dict[tuple[str, int], Tensor] = {}
-        reference_sites(reference, prompt.ids, lambda site, layer, x, seen=seen: seen.update({(site, layer): x}))
+        reference_sites(reference, loaded.model.spec, prompt.ids, partial(keep, seen))
         compare = Compare(seen)
         forward(loaded.model, prompt.ids, tap=compare)
         if not all(math.isfinite(row["max_abs_diff"]) for row in compare.rows):

@@ -77,10 +77,8 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
 
 def edited(settings: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, list[int]]]:
     """Each site with the layers that have it."""
-    layers = loaded.model.spec.layers
     for site in settings["sites"]:
-        wanted = range(len(layers))
-        yield site, [i for i in wanted if site != "ssm_state" or isinstance(layers[i].mixer, specs.Mamba2)]
+        yield site, [i for i, layer in enumerate(loaded.model.spec.layers) if site in layer.sites]
 
 
 Place = tuple[str, int, int]  # site, layer, position

@@ -30,14 +30,15 @@ SITES = (
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `residual`. Updates are shown as they are added, with the residual scale."""
-    scale = {"mixer_out": loaded.model.spec.residual_scale, "ffn_out": loaded.model.spec.residual_scale}
+    layers = loaded.model.spec.layers
+    scale = {(f"{sub.name}_out", i): sub.scale for i, layer in enumerate(layers) for sub in layer.sublayers}
     frames = []
     prompts, refused = encoded(loaded, settings)
     for prompt in prompts:
         record = Record(*SITES, keep=lambda x: x[0].double())
         forward(loaded.model, prompt.ids, tap=record)
         for (site, layer), x in record.seen.items():
-            frames.append(sizes(x * scale.get(site, 1.0), prompt.name, max(layer, 0), site))
+            frames.append(sizes(x * scale.get((site, layer), 1.0), prompt.name, max(layer, 0), site))
     return tables.frame("residual", frames, refused, model=settings["model"])
 
 

@@ -39,7 +39,7 @@ class Watch(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `sink`; no rows for a model without attention layers, or for a prompt of one token."""
-    layers = tuple(i for i, layer in enumerate(loaded.model.spec.layers) if isinstance(layer.mixer, specs.Attention))
+    layers = specs.layers_with(loaded.model.spec, "attention")
     encodable, refused = encoded(loaded, settings)
     prompts = [prompt for prompt in encodable if layers and prompt.ids.shape[1] > 1]
     replacement = None
