@@ -59,7 +59,8 @@ CONTRASTS = """() => {
             const style = getComputedStyle(text);
             const ink = mixed(channels(style.fill), below, style.opacity * style.fillOpacity);
             const [dark, light] = [luminance(ink), luminance(below)].sort((a, b) => a - b);
-            found.push({said: text.textContent, chart: svg.closest("figure").id, contrast: (light + 0.05) / (dark + 0.05)});
+            const contrast = (light + 0.05) / (dark + 0.05);
+            found.push({said: text.textContent, chart: svg.closest("figure").id, contrast});
         });
     }
     return found;
