@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tokentrail import tables
 
 pytestmark = pytest.mark.slow
 
@@ -128,16 +129,16 @@ def test_models(fresh, undisturbed):
 
 
 def test_prompts_that_the_model_cannot_read(done):
-    """GPT-2 ends at its last learned position; the rotary model reads on."""
+    """GPT-2 ends at its last learned position, and says so in a row; the rotary model reads on."""
     long = {"text": "the king " * 200 + "the", "target": " queen"}
     done.configure(lambda c: c["prompts"].update(long=long))
-    status, output = done.snakemake("results/tiny/alpha/parity.parquet", "results/tiny/beta/parity.parquet")
-    assert status == 1
-    assert "Traceback" not in output
-    sentences = {line.strip() for line in output.splitlines() if " of beta: " in line}
-    assert any("long" in sentence and "256" in sentence for sentence in sentences), output
-    assert not any(" of alpha: " in line for line in output.splitlines())
-    assert done.snakemake("--dry-run", "results/tiny/alpha/parity.parquet")[1].count("Nothing to be done") == 1
+    paths = {model: f"results/tiny/{model}/parity.parquet" for model in ("alpha", "beta")}
+    done.run(*paths.values())
+    (row,) = tables.refused("parity", done.path / paths["beta"])
+    assert row["asked"] == "prompt long" and "256" in row["reason"]
+    assert "long" not in set(tables.read("parity", done.path / paths["beta"])["prompt"])
+    assert tables.refused("parity", done.path / paths["alpha"]) == []
+    assert "long" in set(tables.read("parity", done.path / paths["alpha"])["prompt"])
 
 
 def test_prompts_of_unequal_length(done):
@@ -148,14 +149,12 @@ def test_prompts_of_unequal_length(done):
         config["stages"]["patching"]["pairs"] = [{"prompt": "king", "source": "short"}]
 
     done.configure(change)
-    stages = ("ablations", "patching")
-    status, output = done.snakemake(*(f"results/tiny/alpha/{stage}.parquet" for stage in stages))
-    assert status == 1
-    assert "Traceback" not in output
-    for stage in stages:
-        (sentence,) = {line.strip() for line in output.splitlines() if f"{stage} of alpha: " in line}
-        assert all(word in sentence for word in ("king", "7", "short", "4")), sentence
-        assert not (done.results / "alpha" / f"{stage}.parquet").exists()
+    paths = {stage: f"results/tiny/alpha/{stage}.parquet" for stage in ("ablations", "patching")}
+    done.run(*paths.values())
+    for stage, path in paths.items():
+        (row,) = tables.refused(stage, done.path / path)
+        assert all(word in row["reason"] for word in ("king", "7", "short", "4")), row
+    assert "resample" not in set(tables.read("ablations", done.path / paths["ablations"])["operation"])
 
 
 def test_groups_that_do_not_divide_and_a_passage_that_is_not_there(done):
@@ -176,13 +175,11 @@ def test_groups_that_do_not_divide_and_a_passage_that_is_not_there(done):
 
 
 def test_what_cannot_be_packed_is_named_beside_its_simulated_row(undisturbed):
-    import polars as pl
-
-    table = pl.read_parquet(undisturbed.results / "alpha" / "quantization.parquet")
-    packed = table.filter(execution="packed")
-    assert packed["scheme"].to_list() == ["q8-packed"] and packed["decode_ms"].null_count() == 0
-    (row,) = table.filter(scheme="q4-packed").to_dicts()
-    assert row["execution"] == "simulated" and "32 does not divide 48" in row["note"]
+    path = undisturbed.results / "alpha" / "quantization.parquet"
+    packed = tables.read("quantization", path).filter(execution="packed")
+    ran, refused = packed.filter(status="ok"), packed.filter(status="skipped")
+    assert set(ran["scheme"]) == {"q8-packed"} and ran["decode_ms"].null_count() == 0
+    assert set(refused["scheme"]) == {"q4-packed"} and "32 does not divide 48" in refused["reason"][0]
 
 
 def test_memory_too_small_for_one_row(done):

@@ -5,8 +5,12 @@ No stage imports this module: it would run again whenever a table is added.
 
 from __future__ import annotations
 
-from tokentrail.tables.columns import Table
+from typing import TYPE_CHECKING
+
 from tokentrail.tables.registry import schema_of
+
+if TYPE_CHECKING:
+    from tokentrail.tables.columns import Table
 
 SPANNING = ("reproduction",)
 """The tables that hold all models' rows in one file; every other table is one model's."""
