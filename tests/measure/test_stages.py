@@ -25,9 +25,10 @@ SWAPS = {
 
 
 def measured(stage, loaded, settings):
-    """The stage's table; cutting prompts takes a tokenizer and no model."""
+    """The stage's table; cutting prompts takes a tokenizer and no model in memory."""
     measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
-    return measure(loaded.tokenizer if stage == "tokens" else loaded, settings)
+    given = (loaded.checkpoint, loaded.tokenizer) if stage == "tokens" else (loaded,)
+    return measure(*given, settings)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -131,7 +131,7 @@ def swept(*rows):
         [
             {"filler": "town", "repeats": 0, "tokens": distance + 5, "distance": distance, "variant": variant}
             | {"target_probability": p, "target_rank": None if p is None else int(first != " Alice")}
-            | {"top1_token": first, "status": "exceeds_positions" if p is None else "ok"}
+            | {"top1_token": first, "status": "exceeds_positions" if p is None else "ok", "beyond_context": False}
             for variant, distance, p, first in rows
         ]
     )

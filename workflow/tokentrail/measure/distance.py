@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tokentrail.errors import PromptError
+from tokentrail.measure.prompts import log_notes
 from tokentrail.weights.load import Loaded
 
 
@@ -47,7 +48,9 @@ def inputs(loaded: Loaded, settings: dict[str, Any]) -> Iterator[list[Stretched]
 def stretched(loaded: Loaded, settings: dict[str, Any], filler: str, paragraph: str, repeats: int) -> Stretched:
     text = " ".join([settings["head"], *[paragraph] * repeats, settings["tail"]])
     ids = loaded.tokenizer.encode(text)
-    room = loaded.model.spec.learned_positions
+    spec = loaded.model.spec
+    log_notes(loaded.tokenizer, spec.trained_positions, f"{filler} x {repeats}", text, settings["target"])
+    room = spec.learned_positions
     return Stretched(
         filler=filler,
         repeats=repeats,

@@ -22,7 +22,7 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `filler_sweep`. An input that is too long for the model has a row that says so."""
-    rows = []
+    rows, context = [], loaded.model.spec.trained_positions
     for series in inputs(loaded, settings):
         fitting = [one for one in series if one.fits]
         for variant, tap in taps(loaded.model.spec).items():
@@ -41,7 +41,11 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 )
             rows += [one.about | {"variant": variant, "status": "exceeds_positions"} for one in series if not one.fits]
     nothing = {"target_probability": None, "target_rank": None, "top1_token": None, "top1_probability": None}
-    return tables.frame("filler_sweep", [nothing | row for row in rows], model=settings["model"])
+    return tables.frame(
+        "filler_sweep",
+        [nothing | row | {"beyond_context": row["tokens"] > context} for row in rows],
+        model=settings["model"],
+    )
 
 
 def shared_prefixes(loaded: Loaded, series: list[Stretched], tap: Tap) -> Iterator[Tensor]:

@@ -69,7 +69,7 @@ def norms(tokens: TokenRows, checkpoint: Checkpoint) -> Iterator[dict[str, Any]]
 
 def words(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """First values, neighbours and random baseline of each word that is one token."""
-    ids = {word: tokens.tokenizer.following("", word) for word in settings["words"]}
+    ids = {word: tokens.tokenizer.word(word) for word in settings["words"]}
     for word, pieces in ids.items():
         if len(pieces) > 1:
             yield {"probe": "neighbours", "token": word, "pieces": len(pieces)}
@@ -108,7 +108,7 @@ def sample(tokens: TokenRows, without: int, count: int, seed: int) -> Tensor:
 
 def pairs(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for one, other in settings["pairs"]:
-        ids = [tokens.tokenizer.following("", word) for word in (one, other)]
+        ids = [tokens.tokenizer.word(word) for word in (one, other)]
         row = {"probe": "pair", "token": one, "neighbour": other, "pieces": max(map(len, ids))}
         if row["pieces"] == 1:
             a, b = (tokens.table.row(i[0]) for i in ids)
@@ -120,7 +120,7 @@ def analogies(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str,
     """Nearest rows to a sum of rows, without the words that were put in and with them (Mikolov et al. 2013)."""
     for analogy in settings["analogies"].values():
         terms = [(word, sign) for sign, key in ((1.0, "plus"), (-1.0, "minus")) for word in analogy[key]]
-        ids = [tokens.tokenizer.following("", word) for word, _ in terms]
+        ids = [tokens.tokenizer.word(word) for word, _ in terms]
         name = sum_of(analogy)
         if max(map(len, ids)) > 1:
             yield {"probe": "analogy", "token": name, "pieces": max(map(len, ids))}

@@ -39,7 +39,7 @@ class Watch(Tap):
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `sink`; no rows for a model without attention layers, or for a prompt of one token."""
     layers = tuple(i for i, layer in enumerate(loaded.model.spec.layers) if isinstance(layer.mixer, specs.Attention))
-    replacement = loaded.tokenizer.following("", settings["replacement"])[0]  # without a BOS token before it
+    replacement = loaded.tokenizer.word(settings["replacement"])[0]
     prompts = [prompt for prompt in encoded(loaded, settings) if layers and prompt.ids.shape[1] > 1]
     rows = [row for prompt in prompts for row in take_apart(loaded, prompt, layers, replacement)]
     return tables.frame("sink", rows, model=settings["model"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tokentrail.errors import WeightsError
+from tokentrail.weights import stated_tokens
 from tokentrail.weights.cache import Blob
 
 WHOLE = "model.safetensors"
@@ -56,7 +57,7 @@ def choose(names: Iterable[str], where: str) -> list[str]:
         raise WeightsError(
             f"{where} holds no tokenizer.json, nor vocab.json and merges.txt; add the model's tokenizer.json to it"
         )
-    settings = [name for name in ("tokenizer_config.json",) if name in there]
+    settings = [name for name in stated_tokens.FILES if name in there]
     return ["config.json", *tensors, *tokenizer, *settings]
 
 
