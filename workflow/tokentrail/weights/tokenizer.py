@@ -303,6 +303,7 @@ class Tokenizer:
                     f"write the prompt without it"
                 )
         kept = whole.decode(errors="replace")
+        kept = kept if section.text.startswith(" ") else kept.removeprefix(" ")
         raise PromptError(
             f"the tokenizer of {self.model} rewrites the prompt {text[:40]!r} before it cuts it; "
             f"write {section.text[:40]!r} in the form that it keeps: {kept[:40]!r}"

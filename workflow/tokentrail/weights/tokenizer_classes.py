@@ -107,9 +107,12 @@ def byte_level(files: Mapping[str, Path], where: str) -> tokenizers.Tokenizer:
     """The vocabulary and the merges. Lines may end in CRLF, and the files may begin with a byte order mark."""
     lines = files["merges.txt"].read_text(encoding="utf-8-sig").split("\n")
     merges = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.rstrip("\r")]
+    vocabulary = mapping(files, "vocab.json")
+    if not vocabulary:
+        raise WeightsError(f"vocab.json of {where} lists no token; fetch it again")
     try:
         merges = [(left, right) for left, right in merges if left != "#version:"]
-        return tokenizers.Tokenizer(models.BPE(vocab=mapping(files, "vocab.json"), merges=merges))
+        return tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     except Exception as error:  # `tokenizers` raises nothing narrower
         raise WeightsError(
             f"merges.txt and vocab.json of {where} do not fit together ({error}); fetch both again"
