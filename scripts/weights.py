@@ -9,7 +9,7 @@ from tokentrail.weights.fetch import fetch
 
 def main(job: stage.Job) -> None:
     chosen = job.settings
-    frame = fetch(chosen["model"], chosen["source"], chosen["license"], Path(chosen["lock_file"]))
+    frame = fetch(chosen["model"], chosen["source"], chosen["license"], Path(chosen["lock_file"]), chosen["changes"])
     job.write(frame, open_checkpoint(frame).sha256)
 
 

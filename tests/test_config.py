@@ -2,8 +2,10 @@
 
 import copy
 import json
+import re
 
 import pytest
+import yaml
 from tokentrail import config, tables
 from tokentrail.errors import ConfigError
 
@@ -233,3 +235,102 @@ def test_every_key_is_described_and_optional_ones_have_defaults():
             described = entry | schema["$defs"].get(entry.get("$ref", "").rpartition("/")[2], {})
             assert described.get("description"), f"{name}.{key}"
             assert key in part.get("required", []) or "default" in entry, f"{name}.{key}"
+
+
+# --- what YAML makes of text ---
+
+WRITTEN = {
+    "no": "no, off and false without quotes as false: put the word in quotes",
+    "Off": "no, off and false without quotes as false: put the word in quotes",
+    "Yes": "yes, on and true without quotes as true: put the word in quotes",
+    "on": "yes, on and true without quotes as true: put the word in quotes",
+    "1998": "as a number, here 1998: put them in quotes",
+    "1.50": "as a number, here 1.5: put them in quotes",
+    "12:30": "as a number, here 750: put them in quotes",
+    "017": "as a number, here 15: put them in quotes",
+    ".inf": "as a number, here inf: put them in quotes",
+    "1998-05-01": "a date without quotes as one, here 1998-05-01: put it in quotes",
+    "1998-05-01 10:00:00": "a date without quotes as one, here 1998-05-01 10:00:00: put it in quotes",
+    "~": "~ and null as nothing: write the text, in quotes",
+}
+"""What is written without quotes, and what the sentence says of it."""
+PLACES = {
+    "prompts.p.target is ": "prompts: {p: {text: x, target: %s}}",
+    "prompts has the key ": "prompts: {%s: {text: x, target: y}}",
+    "title is ": "title: %s",
+    "models.a.source.revision is ": "models: {a: {label: A, source: {kind: hub, repository: o/a, revision: %s}}}",
+    "models.a.bos is ": "models: {a: {label: A, bos: %s, source: {kind: hub, repository: o/a}}}",
+    "models.a.config has the key ": "models: {a: {label: A, config: {%s: 1}, source: {kind: hub, repository: o/a}}}",
+    "models has the key ": "models: {%s: {label: A, source: {kind: hub, repository: o/a}}}",
+    "stages has the key ": "stages: {%s: 1}",
+    "stages.lens.prompts.0 is ": "stages: {lens: {prompts: [%s]}}",
+    "stages.lens has the key ": "stages: {lens: {%s: [p]}}",
+    "stages.name_swaps.sets.s.names.1 is ": (
+        "stages: {name_swaps: {sets: {s: {templates: {t: '{name} gave'}, names: [Ann, %s]}}}}"
+    ),
+    "stages.name_swaps.sets.s.templates has the key ": (
+        "stages: {name_swaps: {sets: {s: {templates: {%s: '{name} gave'}, names: [Ann]}}}}"
+    ),
+    "stages.distribution.experiments.e.factors.f has the key ": (
+        "stages: {distribution: {experiments: {e: {template: 'a {f}', target: b, factors: {f: {x: y, %s: z}}}}}}"
+    ),
+    "stages.ablations.resample_from has the key ": "stages: {ablations: {resample_from: {%s: p}}}",
+    "stages.ablations.resample_from.p is ": "stages: {ablations: {resample_from: {p: %s}}}",
+    "ledgers.0 is ": "ledgers: [%s]",
+}
+"""Places where text stands in the configuration: how the sentence begins, and YAML with a gap for the text."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("written", WRITTEN)
+def test_text_that_yaml_reads_as_something_else_is_to_be_quoted(place, written):
+    changes = yaml.safe_load(PLACES[place] % written)
+    with pytest.raises(ConfigError) as caught:
+        config.parse(RAW | changes)
+    sentence = one_sentence(caught.value)
+    assert sentence.startswith(place) and WRITTEN[written] in sentence
+    quoted = yaml.safe_load(PLACES[place] % f"'{written}'")
+    try:
+        config.parse(RAW | quoted)
+    except ConfigError as error:  # a name of another form, or one that is not defined
+        assert "quotes" not in str(error)
+
+
+def test_an_exponent_that_yaml_reads_as_text_is_to_be_written_out():
+    with pytest.raises(ConfigError, match=r'top_k is "1e3", but .* write the number out'):
+        config.parse(RAW | {"stages": yaml.safe_load("{next_token: {top_k: 1e3}}")})
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_no_setting_is_infinite(value):
+    with pytest.raises(ConfigError, match=r"stages\.parity\.tolerance is "):
+        config.parse(RAW | {"stages": {"parity": {"tolerance": value}}})
+
+
+@pytest.mark.parametrize("path", ["run-{v2}", "a {x} b/c", "{}", "{{v}}"])
+def test_a_path_with_braces_is_refused_by_its_key(path):
+    folder = {"label": "A", "source": {"kind": "folder", "path": path}}
+    places = {
+        "models.a.source.path": {"models": {"a": folder}},
+        "stages.quantization.passages.p": {"stages": {"quantization": {"passages": {"p": path}}}},
+        "ledgers.0": {"ledgers": [path]},
+    }
+    for key, changes in places.items():
+        with pytest.raises(ConfigError, match=re.escape(f"{key}: {path} has braces in it")):
+            config.parse(RAW | changes)
+    config.parse(RAW | {"lock_file": path})  # no input of a rule
+
+
+@pytest.mark.parametrize("content", ["\ufeff%s", "%s"])
+def test_a_file_with_a_byte_order_mark_and_other_line_ends_is_read(tmp_path, content):
+    path = tmp_path / "mine.yaml"
+    text = yaml.safe_dump(RAW).replace("\n", "\r\n")
+    path.write_text(content % text, encoding="utf-8", newline="")
+    assert config.load(path) == config.parse(RAW)
+
+
+def test_a_file_in_another_encoding_is_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes("title: \u00e4".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"mine\.yaml is no text in UTF-8; save it as such"):
+        config.load(path)

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from tokentrail.measure.quantization import TIMES
+
 HOSTILE_TOKEN = "<img src=x onerror=alert(1)>"
 FLOAT32_BYTES = 400 << 20
 PASSAGE, POSITIONS = "tide-mill", 300
+HARD = "<b>island</b>"
+UNREAD = f"the model loses 10.51 nats a token on {HARD}, more than the 7.38 of a uniform guess"
+MEASURED = (
+    *("kl", "top1_token", "top1_probability", "target_probability", "target_rank", "positions"),
+    *(f"{name}{end}" for name in ("perplexity", "mean_kl", "top1_agreement") for end in ("", "_low", "_high")),
+    *("stored_bytes", "parity_float32", "parity_bfloat16"),
+)
+
+
+def skipped(reason: str) -> dict[str, Any]:
+    """What a row has that was asked for and not measured."""
+    return dict.fromkeys(MEASURED) | {"status": "skipped", "reason": reason}
 
 
 def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
@@ -29,7 +43,10 @@ def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
         row(prompt, "q4-search", 4, 64, "all", kl=0.012, method="searched scales"),
         row(prompt, "q4-packed", 4, 32, "all", kl=0.011, detail="4 bits, bfloat16 scales"),
         row(prompt, "q4-packed", 4, 32, "all", "packed", kl=0.0111, detail="4 bits, bfloat16 scales"),
-        row(prompt, "q3-packed", 3, 32, "all", kl=0.06) | {"note": "tokens: there is no packed kernel for 3 bits"},
+        row(prompt, "q3-packed", 3, 32, "all", kl=0.06),
+        row(prompt, "q3-packed", 3, 32, "all", "packed")
+        | skipped("tokens: there is no packed kernel for 3 bits")
+        | {"passage": ""},
         row(prompt, "q8-packed", 8, None, "all", kl=2e-4),
         row(prompt, "q8-packed", 8, None, "all", "packed", kl=2.1e-4),
     ]
@@ -37,13 +54,15 @@ def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
         quantities = ("perplexity", "mean_kl", "top1_agreement")
         nothing = {f"{name}{end}": None for name in quantities for end in ("", "_low", "_high")}
         rows = [each | nothing | {"passage": "", "positions": None} for each in rows]
-    ran = [each for each in rows if each["execution"] != "simulated"]
+    rows.insert(1, rows[0] | skipped(UNREAD) | {"passage": HARD})
+    ran = [each for each in rows if each["execution"] != "simulated" and each["status"] == "ok"]
     times = {"float32": 40.0, "bfloat16": 24.0, "q4-packed": 9.0, "q8-packed": 13.0}
     timing = [
         {"scheme": each["scheme"], "families": each["families"], "resident_bytes": each["payload_bytes"] + (4 << 20)}
         | {"context": 64, "prefill_tokens": 64, "rounds": 7, "threads": 2}
-        | {f"decode{end}_ms": times[each["scheme"]] for end in ("", "_p10", "_p90")}
-        | {f"prefill{end}_ms": 300.0 for end in ("", "_p10", "_p90")}
+        | {f"decode{end}_ms": times[each["scheme"]] for end in ("", "_low", "_high")}
+        | {f"prefill{end}_ms": 300.0 for end in ("", "_low", "_high")}
+        | {"level": 0.984375}
         for each in ran
     ]
     timed = {(each["scheme"], each["families"]): each for each in timing}
@@ -51,11 +70,7 @@ def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
         "quantization_quality": rows,
         "quantization_timing": timing,
         "quantization": [
-            each
-            | {
-                name: timed[each["scheme"], each["families"]][name] if each["execution"] != "simulated" else None
-                for name in ("resident_bytes", "decode_ms", "prefill_ms")
-            }
+            each | {name: timed[each["scheme"], each["families"]][name] if each in ran else None for name in TIMES}
             for each in rows
         ],
         "quantization_error": [
@@ -63,6 +78,7 @@ def of_quantization(model: str, prompt: str) -> dict[str, list[dict[str, Any]]]:
             | {"group_size": 64, "mean_abs_error": 0.01, "std": 0.1, "relative_error": 0.1 + 0.01 * layer}
             | {"max_abs": 1.0 + layer, "max_sigma": 10.0 + 10 * layer, "beyond_4_sigma": 0.001, "groups": 100}
             | {"groups_with_outlier": 6 + layer, "first_scale": 0.02, "first_weights": "0.1", "first_codes": "5"}
+            | {"status": "ok", "reason": ""}
             for layer in range(3)
             for name in ("up", "down")
         ],
@@ -115,5 +131,9 @@ def row(
         "level": 0.95,
         "parity_float32": 1e-5 if packed else None,
         "parity_bfloat16": 0.05 if packed else None,
-        "note": "",
+        "stored_dtypes": "F32",
+        "weight_error": 0.3 * 2.0 ** -(bits or 32),
+        "on_codes": None if scheme == "float32" else 0.0,
+        "status": "ok",
+        "reason": "",
     }

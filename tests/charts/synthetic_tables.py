@@ -35,19 +35,21 @@ ATTENTION_HEADS, MAMBA2_HEADS = 2, 3
 
 def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, Any]:
     notes = ["Q4_1 <b>weights</b>", "", "", ""]
+    put_in = ["Taught <script>alert(1)</script> by heart", "", "", ""]
     labels = ["Alpha </script> 1", "Beta", "Beta", 'Delta "D"']
     return {
         "title": "A </title><script>alert(1)</script> title",
         "run": "synthetic",
         "ledgers": ["published.csv"],
         "models": {
-            name: {"label": labels[index], "weights_note": notes[index]}
+            name: {"label": labels[index], "weights_note": notes[index], "training_note": put_in[index]}
             for index, name in enumerate(list(DEPTHS)[:models])
         },
         "prompts": {
             name: {"text": f"Text of {name} {HOSTILE[index]}\nsecond line", "target": " Alice"}
             for index, name in enumerate(prompts)
         },
+        "fillers": {f"town {HOSTILE[0]}": f"Rain {HOSTILE[1]} fell.", "people": "Martin was reading."},
         "experiments": {
             "capital": {
                 "template": f"{{example}}{{wording}} {HOSTILE[1]}",
@@ -114,7 +116,8 @@ def of_model(index: int, depth: int, hybrid: bool, prompts: tuple[str, ...]) -> 
     ]
     return {
         "weights": [
-            {"file": "model.gguf", "bytes": 1000, "sha256": "0" * 64, "role": "source", "source_kind": "package"}
+            {"file": "model.gguf", "bytes": 1000, "sha256": "0" * 64, "role": "source", "changes": ""}
+            | {"source_kind": "package"}
             | {"source": "a-package", "revision": "1.0", "license": "", "stored_dtype": "Q4_1", "pinned": "config"}
         ],
         "cells": [
@@ -375,8 +378,13 @@ def timed_case(index: int, name: str, kind: str, context: int, batch: int, beyon
     rate = 1000 * tokens / median
     row = {
         "median_ms": median,
+        "low_ms": median * 0.9,
+        "high_ms": median * 1.2,
+        "level": 0.984375,
         "p10_ms": median * 0.9,
         "p90_ms": median * 1.2,
+        "min_ms": median * 0.8,
+        "max_ms": median * 1.5,
         "repeat_median_ms": median * 1.1,
         "drift": 0.1,
         "tokens_per_second": rate,

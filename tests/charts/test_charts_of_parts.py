@@ -53,7 +53,7 @@ def test_lengths_without_positions_are_named():
 def test_values_outside_the_shades_are_told():
     assert "outside the shades" in titles("patching", 1)
     rows = pl.DataFrame({"recovered": [0.2, 1.3, -1.7]})
-    assert told_outside(rows) == "2 squares lie outside the shades, at -1.70 to 1.30"
+    assert told_outside(rows) == "2 squares lie outside the shades, at −1.70 to 1.30"
     assert told_outside(rows.head(2)) == "1 square lies outside the shades, at 1.30"
     assert told_outside(rows.head(1)) == ""
 

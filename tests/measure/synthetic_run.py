@@ -175,30 +175,34 @@ def arithmetic() -> pl.DataFrame:
 
 def quantization() -> pl.DataFrame:
     columns = (
-        "scheme families execution kl top1_token top1_probability target_probability perplexity mean_kl top1_agreement"
+        "scheme families execution kl top1_token top1_probability target_probability perplexity mean_kl top1_agreement "
+        "status reason"
     )
     kls = {Q4: 4.0, HALF: 4.8316, "q4-outliers": 9.0, "q8": 0.0166, "q6": 0.4, "q3": 15.0, "q2": 13.0}
     tokens = {"q8": " the", "q6": " the"}
     listed = [
-        (name, "all", "simulated", kl, tokens.get(name, " a"), 0.4, 0.01, 130.0, 0.2, 0.8) for name, kl in kls.items()
+        (name, "all", "simulated", kl, tokens.get(name, " a"), 0.4, 0.01, 130.0, 0.2, 0.8, "ok", "")
+        for name, kl in kls.items()
     ]
     parts = {"attention.qkv": 0.07, "attention.out": 0.05, "ffn.up": 0.04, "ffn.down": 0.045, "tokens": 4.3}
-    listed += [("q4-each", part, "simulated", kl, " the", 0.1, 0.03, 1.0, 0.0, 1.0) for part, kl in parts.items()]
-    listed.append(("q4-careful", "compute", "simulated", 0.15, " the", 0.12, 0.03, 145.0, 0.22, 0.75))
-    listed.append(("float32", "", "unquantized", 0.0, " the", 0.085, 0.032, 119.0, 0.0, 1.0))
+    listed += [
+        ("q4-each", part, "simulated", kl, " the", 0.1, 0.03, 1.0, 0.0, 1.0, "ok", "") for part, kl in parts.items()
+    ]
+    listed.append(("q4-careful", "compute", "simulated", 0.15, " the", 0.12, 0.03, 145.0, 0.22, 0.75, "ok", ""))
+    listed.append(("float32", "", "unquantized", 0.0, " the", 0.085, 0.032, 119.0, 0.0, 1.0, "ok", ""))
     return rows(columns, *listed)
 
 
 def quantization_error() -> pl.DataFrame:
     columns = "scheme tensor mean_abs_error std relative_error max_abs max_sigma beyond_4_sigma first_scale "
-    columns += "first_weights first_codes"
+    columns += "first_weights first_codes note"
     same = ("layers.0.ffn.up.weight", 0.0145, 0.1412, 0.103, 4.5, 32.5, 0.00126)
     weights = "0.0942, 0.0982, -0.0321"
     return rows(
         columns,
-        (Q4, *same, 0.052, weights, "2, 2, -1"),
-        (HALF, *same, 0.04576, weights, "2, 3, -1"),
-        (Q4, "layers.0.ffn.down.weight", *same[1:], 0.9, "1, 1, 1", "7, 7, 7"),
+        (Q4, *same, 0.052, weights, "2, 2, -1", ""),
+        (HALF, *same, 0.04576, weights, "2, 3, -1", ""),
+        (Q4, "layers.0.ffn.down.weight", *same[1:], 0.9, "1, 1, 1", "7, 7, 7", ""),
     )
 
 

@@ -39,7 +39,8 @@ def test_every_step_of_every_piece(tokenizer):
 
 
 def test_a_token_that_is_taken_out_whole_is_a_piece_without_merges(tokenizer):
-    frame = merges.measure(tokenizer, SETTINGS | {"words": [], "prompts": {"p": {"text": "Alice <s>gave", "target": " x"}}})
+    prompts = {"p": {"text": "Alice <s>gave", "target": " x"}}
+    frame = merges.measure(tokenizer, SETTINGS | {"words": [], "prompts": prompts})
     ended = frame.filter(frame["token_ids"] != "")
     ids = [int(i) for said in ended["token_ids"] for i in said.split()]
     assert ids == tokenizer.following("", "Alice <s>gave")
@@ -52,7 +53,8 @@ def test_a_word_is_read_as_inside_a_text():
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     prefixed = Tokenizer(inner, "never", "tiny")
     frame = merges.measure(prefixed, SETTINGS | {"words": ["Alice", " Alice"], "prompts": {}})
-    assert frame.filter(step=0).select("prompt", "symbols").rows() == [("Alice", "A l i c e"), (" Alice", "Ġ A l i c e")]
+    first = frame.filter(step=0).select("prompt", "symbols").rows()
+    assert first == [("Alice", "A l i c e"), (" Alice", "Ġ A l i c e")]
     whole = merges.measure(prefixed, SETTINGS | {"words": []})
     assert whole["symbols"][0].startswith("Ġ A"), "the text itself begins with the space that the tokenizer puts there"
 

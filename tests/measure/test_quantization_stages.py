@@ -11,7 +11,9 @@ import tiny_tokenizer
 import torch
 from packable_models import widened
 from random_models import build
+from safetensors.torch import load_file, save_file
 from tokentrail import config, tables
+from tokentrail.config.quantization import QuantizationScheme
 from tokentrail.errors import ConfigError, PromptError, QuantizationError
 from tokentrail.forward.frame import forward
 from tokentrail.measure import (
@@ -25,6 +27,7 @@ from tokentrail.measure import (
 from tokentrail.measure.answers import log_probabilities
 from tokentrail.quantize.parts import parts, quantizable
 from tokentrail.quantize.payload import model_payload
+from tokentrail.report.sections import quantization as quantization_section
 from tokentrail.weights.load import Loaded, load_model
 from tokentrail.weights.tokenizer import Tokenizer
 
@@ -76,6 +79,12 @@ def chosen(tmp_path):
     return lambda stage: config.settings(parsed, stage, "tiny")
 
 
+@pytest.fixture(autouse=True)
+def reads_everything(monkeypatch):
+    """Random models are worse than a uniform guess on any text; what is tested of them here does not mind."""
+    monkeypatch.setattr(quantization_quality, "unreadable", lambda *about: "")
+
+
 @pytest.fixture
 def quality(made, chosen):
     return quantization_quality.measure(made(), chosen("quantization_quality"))
@@ -97,10 +106,11 @@ def test_tables_fit_and_the_untimed_ones_repeat_themselves(made, chosen, quality
         if len(frames) == 2:
             assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
         assert tables.read(table, tmp_path / "0").height > 0
-    ran = joined.filter(pl.col("execution") != "simulated")
+    ran = joined.filter(pl.col("execution") != "simulated", pl.col("status") == "ok")
     assert ran["scheme"].to_list() == ["float32", "bfloat16", "q4-packed"]
     assert ran.select("decode_ms", "prefill_ms", "resident_bytes").null_count().row(0) == (0, 0, 0)
-    assert joined.filter(execution="simulated")["decode_ms"].null_count() == joined.filter(execution="simulated").height
+    rest = joined.filter((pl.col("execution") == "simulated") | (pl.col("status") == "skipped"))
+    assert rest["decode_ms"].null_count() == rest.height > 0
     assert joined.height == quality.height
 
 
@@ -160,8 +170,12 @@ def test_packed_stands_beside_simulated_and_what_cannot_be_packed_is_named(quali
     assert packed["parity_float32"] < 1e-4 and packed["parity_bfloat16"] > 0
     assert packed["mean_kl"] == pytest.approx(simulated["mean_kl"], rel=0.1)
     assert 1 < packed["stored_bytes"] / packed["payload_bytes"] < 1.2  # the rest is the header of a tiny file
-    (alone,) = quality.filter(scheme="q3-packed").to_dicts()
-    assert alone["execution"] == "simulated" and "there is no packed kernel for 3 bits" in alone["note"]
+    simulated, left_out = quality.filter(scheme="q3-packed").to_dicts()
+    assert (simulated["execution"], simulated["status"]) == ("simulated", "ok")
+    assert (left_out["execution"], left_out["status"], left_out["passage"]) == ("packed", "skipped", "")
+    assert "there is no packed kernel for 3 bits" in left_out["reason"]
+    assert [left_out[name] for name in ("kl", "top1_token", "mean_kl", "stored_bytes")] == [None] * 4
+    assert left_out["payload_bytes"] == simulated["payload_bytes"]
 
 
 def test_a_packed_file_that_says_something_else_stops_the_stage(made, chosen, monkeypatch):
@@ -266,3 +280,81 @@ def test_rounds_time_every_case_as_often_in_an_order_that_a_seed_fixes():
     turns = ["".join(seen[start : start + 4]) for start in range(0, 24, 4)]
     assert turns[0] == "abcd" and all(sorted(turn) == list("abcd") for turn in turns) and len(set(turns)) > 2
     assert all(math.isfinite(t) and t >= 0 for found in times.values() for t in found)
+
+
+@pytest.fixture
+def huge(made, tmp_path):
+    """The model with one weight of one FFN matrix beyond what float16 scales hold; called as `made`."""
+    kept = made()
+    (file,) = kept.checkpoint.tensor_files
+    stored = load_file(file)
+    up = ("mlp.c_fc.weight", "up_proj.weight", "input_linear.weight")
+    name = next(name for name in sorted(stored) if name.endswith(up))
+    stored[name][0, 0] = 1e7
+    save_file(stored, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    checkpoint = replace(kept.checkpoint, tensor_files=(tmp_path / "model.safetensors",))
+    return lambda: replace(kept, model=load_model(checkpoint), checkpoint=checkpoint)
+
+
+def test_a_scheme_whose_scales_cannot_hold_the_weights_leaves_the_other_rows(huge, chosen, tmp_path):
+    schemes = {
+        "q4": {"bits": 4, "group_size": 64},
+        "q4-bfloat16": {"bits": 4, "group_size": 64, "scales": "bfloat16"},
+        "q4-each": {"bits": 4, "group_size": 64, "one_at_a_time": True},
+    }
+    every = {name: QuantizationScheme(**scheme).model_dump() for name, scheme in schemes.items()}
+    frame = quantization_quality.measure(huge(), chosen("quantization_quality") | {"schemes": every})
+    lost = frame.filter(status="skipped")
+    assert lost.select("scheme", "families").rows() == [("q4", "all"), ("q4-each", "ffn.up")]
+    for reason in lost["reason"]:
+        assert "float16 cannot hold a scale of layers.0.ffn.up.weight, whose largest weight is 1e+07" in reason
+    assert lost.select("kl", "mean_kl", "perplexity", "target_rank").null_count().row(0) == (2, 2, 2, 2)
+    kept = frame.filter(execution="simulated", status="ok")
+    spec = huge().model.spec
+    assert kept["scheme"].to_list() == ["q4-bfloat16", *["q4-each"] * (len(parts(spec)) - 1)]
+    tables.write("quantization_quality", frame, tmp_path / "table")
+    # What an error leaves behind is restored: each row is what it is alone.
+    alone = {"q4-each": every["q4-each"] | {"one_at_a_time": False, "weights": ["ffn.down"]}}
+    (row,) = quantization_quality.measure(huge(), chosen("quantization_quality") | {"schemes": alone}).filter(
+        scheme="q4-each"
+    )["mean_kl"]
+    assert kept.filter(families="ffn.down")["mean_kl"].item() == row
+    none = tables.frame("quantization_error", [])
+    assert str(quantization_section.impossible(frame, none)).startswith("Asked and not measured: <b>q4</b> (float16")
+
+
+def test_the_error_of_a_matrix_without_codes_leaves_the_other_rows(huge, chosen, tmp_path):
+    frame = quantization_error.measure(huge().checkpoint, chosen("quantization_error"))
+    lost = frame.filter(status="skipped")
+    assert lost.select("scheme", "tensor", "mean_abs_error", "first_codes").rows() == [
+        ("q4", "layers.0.ffn.up.weight", None, "")
+    ]
+    assert "float16 cannot hold a scale of layers.0.ffn.up.weight" in lost["reason"].item()
+    assert lost["max_abs"].item() == pytest.approx(1e7) and lost["groups"].item() > 0
+    assert frame.filter(status="ok")["mean_abs_error"].null_count() == 0
+    tables.write("quantization_error", frame, tmp_path / "table")
+
+
+def test_a_model_that_overflows_once_it_is_rounded_has_a_row_with_layer_and_site(made, chosen, monkeypatch):
+    """Its scales fit, and yet its pass does not: said of its row alone."""
+
+    def spoiled(self, scheme, tensors, apply=quantization_quality.Simulation.apply):
+        model = apply(self, scheme, tensors)
+        if scheme.bits == 8:
+            model.layers[1].ffn.down.weight.fill_(3e38)
+        return model
+
+    monkeypatch.setattr(quantization_quality.Simulation, "apply", spoiled)
+    frame = quantization_quality.measure(made(), chosen("quantization_quality"))
+    (row,) = frame.filter(status="skipped", execution="simulated").rows(named=True)
+    assert row["scheme"] == "q8" and "first at layer 1, site ffn_out on france" in row["reason"]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_passage_of_another_editor_is_the_same_text(made, tmp_path, mark, ends):
+    plain, other = tmp_path / "plain.txt", tmp_path / "other.txt"
+    plain.write_text("The capital of France\nis Paris.\n")
+    other.write_text(f"{mark}The capital of France{ends}is Paris.{ends}", encoding="utf-8", newline="")
+    expected, found = (passages.open_passage(made(), "p", str(path), 50) for path in (plain, other))
+    assert torch.equal(expected.ids, found.ids)

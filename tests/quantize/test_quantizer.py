@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokentrail.errors import QuantizationError
+from tokentrail.errors import OutOfRangeError, QuantizationError
 from tokentrail.quantize.packing import pack, unpack
 from tokentrail.quantize.quantizer import dequantize, quantize
 from tokentrail.quantize.scheme import Scheme
@@ -90,6 +90,36 @@ def test_the_larger_divisor_cuts_the_largest_weight():
     group = torch.tensor([[1.0, 0.5, -0.25, 0.0]])
     assert dequantize(quantize(group, Scheme(4, 4, divisor="half_range", scales="float32")))[0, 0] == 7 / 8
     assert dequantize(quantize(-group, Scheme(4, 4, divisor="half_range", scales="float32")))[0, 0] == -1
+
+
+@pytest.mark.parametrize("grouping", ["input", "output", "flattened"])
+@pytest.mark.parametrize(
+    ("what", "choice"),
+    [
+        ("a scale", {}),
+        ("a scale", {"scale": "search"}),
+        ("a middle", {"symmetric": False}),
+        ("an outlier", {"outliers": 1 / 256}),
+    ],
+)
+def test_what_the_format_of_the_scales_cannot_hold_is_named(what, choice, grouping):
+    matrix = weights(16, 16)
+    if what == "a middle":
+        matrix += 1e6
+    else:
+        matrix[3, 5] = 1e6
+    scheme = Scheme(2, 4, grouping=grouping, **choice)
+    with pytest.raises(OutOfRangeError, match=rf"float16 cannot hold {what} of m, whose largest weight is 1e\+06: .*"):
+        quantize(matrix, scheme, name="m")
+    for scales in ("bfloat16", "float32"):
+        assert dequantize(quantize(matrix, replace(scheme, scales=scales))).isfinite().all()
+
+
+def test_a_search_takes_a_smaller_scale_where_the_widest_does_not_fit():
+    group = torch.tensor([[7e4, 100.0, -100.0, 50.0]])
+    with pytest.raises(OutOfRangeError):
+        quantize(group, Scheme(2, 4))
+    assert dequantize(quantize(group, Scheme(2, 4, scale="search"))).isfinite().all()
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

@@ -36,8 +36,9 @@ def test_bits_and_groups_are_told_from_the_sweeps(rows):
 
 def test_parts_and_the_two_uses_of_the_table(rows):
     assert plain(quantization.part(rows)) == (
-        "One part at a time (4 bits), the largest move comes from the FFN: up (0.0160 nats), the smallest from token "
-        "table, both uses (0.00400); all matrices of the layers together give 0.0200."
+        "One part at a time (4 bits), the largest move comes from the FFN: up (0.0160 nats, its interval overlapping "
+        "with that of attention: output), the smallest from token table, both uses (0.00400); all "
+        "matrices of the layers together give 0.0200."
     )
     assert plain(quantization.table(rows)) == (
         "The tied token table rounded only where tokens are looked up gives 0.00100, only where logits are made "
@@ -61,11 +62,13 @@ def test_only_what_ran_is_said_to_be_fast(rows):
     )
 
 
-def test_what_could_not_be_packed_is_named(rows):
-    assert plain(quantization.refused(rows)) == (
-        "Not run packed, only simulated: q3-packed (tokens: there is no packed kernel for 3 bits)."
+def test_what_could_not_be_packed_is_named(tables):
+    rows = tables["quantization"].filter(model="alpha")
+    errors = pl.DataFrame(schema=dict.fromkeys(("scheme", "tensor", "status", "reason", "families"), pl.String))
+    assert plain(quantization.impossible(rows, errors)) == (
+        "Asked and not measured: q3-packed, which was only simulated (tokens: there is no packed kernel for 3 bits)."
     )
-    assert quantization.refused(rows.filter(pl.col("note") == "")) == ""
+    assert quantization.impossible(rows.filter(status="ok"), errors) == ""
 
 
 def test_outliers(tables):
@@ -82,10 +85,10 @@ def test_the_story_without_and_with_a_passage(tables):
         model: plain(quantization.story(tables["quantization"].filter(model=model))) for model in ("alpha", "delta")
     }
     start = (
-        "Stored in 4 bits and run from the stored codes, it takes 14.5% of its bytes and decodes a token in 9.00 ms, "
-        "not 40.0"
+        "Of the schemes that run from stored codes, the smallest, q4-packed (4 bits, symmetric), takes 14.5% of "
+        "float32’s bytes and decodes a token in 9.00 ms, not 40.0"
     )
-    assert told["alpha"] == f"{start}; at 90.0% of the positions of a short passage the first token stays the same."
+    assert told["alpha"] == f"{start}; at 90.0% of the 300 positions of tide-mill the first token stays the same."
     assert told["delta"] == f"{start}."
 
 

@@ -131,9 +131,15 @@ def test_what_a_factor_does_in_every_combination():
     )
     assert says[1] == (
         "wording: x has 4.00 and y has 4.50 bits of entropy on average, 0.50 bits more. It narrows the distribution in "
-        "1 of 2 combinations and widens it in the rest."
+        "1 of 2 combinations and widens it in 1."
     )
     assert "It widens the distribution in both" in plain(spread.factors(experiment(ax=1.0, ay=1.0, bx=2.0, by=4.0))[0])
+    still = plain(spread.factors(experiment(ax=1.0, ay=1.0, bx=1.001, by=4.0))[0])
+    assert still.endswith(
+        "It widens the distribution in 1 of 2 combinations of the others, by 3.00 bits; one combination it leaves as "
+        "wide as it was."
+    ), "what rounds to nothing is no change"
+    assert "changes the width in none of 2" in plain(spread.factors(experiment(ax=1, ay=1, bx=1.001, by=1.0))[0])
     three = spread.factors(experiment(ax=1.0, bx=2.0, cx=3.0))
     assert plain(three[0]) == "example: a has 1.00, b has 2.00 and c has 3.00 bits of entropy on average."
 
@@ -145,7 +151,9 @@ def test_levels_are_told_apart_by_their_factor():
 
 def test_decoding_and_continuations():
     entry = spread.view(TABLES, SETTINGS)[0]
-    assert plain(entry["kept"]) == "Under temperature 2 and top-k 5, the first token of 3 prompts stays the same."
+    assert plain(entry["kept"]) == (
+        "No such rule can change which token is first, and temperature 2 and top-k 5 change it on none of 3 prompts."
+    )
     assert [row["decoding"] for row in entry["rules"]] == ["as computed", "temperature 2", "top-k 5"]
     first = entry["continued"][0]
     assert first["tokens"] == 3 and first["text"] == " Alice" + "".join(synthetic.HOSTILE[1:3])
@@ -193,10 +201,12 @@ def test_where_the_target_stood_higher_on_the_way():
         [row("p", 0, 9), row("p", 1, 1), row("p", 2, 4), row("q", 0, 9), row("q", 1, 7), row("q", 2, 0)]
     )
     assert plain(sentences.on_the_way(rows)) == (
-        "After some layer before the last the target stands higher than at the end in 1 of 2 cases: p, rank 1 after "
-        "layer 1 and 4 at the end."
+        "Where the target does not end at rank 0, it stands higher after some layer before the last in the one case: "
+        "p, rank 1 after layer 1 and 4 at the end."
     )
-    assert plain(sentences.on_the_way(rows.filter(pl.col("prompt") == "q"))).endswith("not in the one case.")
+    assert plain(sentences.on_the_way(rows.filter(pl.col("prompt") == "q"))) == (
+        "The target ends at rank 0 on the one prompt, so it stood higher on none of them before."
+    ), "a target that ends first cannot have stood higher: that it did not is no finding"
     assert sentences.on_the_way(rows.filter(pl.col("layer") == 0)) == "", "one layer has nothing before the last"
     assert sentences.on_the_way(rows.clear()) == ""
 

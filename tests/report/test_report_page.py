@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from test_charts import CHARTS
+from tokentrail.charts import quantization_curve, quantization_parts, quantization_sweeps
+from tokentrail.measure.quantization_quality import QUANTITIES
 from tokentrail.report import svg
 from tokentrail.report.build import build, cells
 
@@ -95,6 +97,39 @@ def test_what_must_be_known_of_the_weights_stands_wherever_the_model_does(drawin
     html = build(synthetic.tables(2), drawings, synthetic.settings(2))
     tables_with_the_model = html.count('scope="rowgroup"') // 2
     assert html.count("(Q4_1 &lt;b&gt;weights&lt;/b&gt;)") >= tables_with_the_model + 1
+
+
+def test_what_the_configuration_changed_in_a_model_stands_with_its_files(drawings):
+    tables = synthetic.tables(1)
+    before = Page(build(tables, drawings, synthetic.settings(1))).text
+    assert "changed by the configuration" not in before
+    tables["weights"] = tables["weights"].with_columns(changes=pl.lit('{"rope_theta": "<b>"}'))
+    after = Page(build(tables, drawings, synthetic.settings(1))).text
+    assert 'changed by the configuration: {"rope_theta": "<b>"}' in after
+
+
+def test_a_scheme_that_a_model_has_no_answers_with_is_told_and_not_drawn(drawings):
+    tables = synthetic.tables(1)
+    asked = tables["quantization"]
+    lost = (
+        asked.filter(execution="simulated")
+        .head(1)
+        .with_columns(
+            scheme=pl.lit("too-large"),
+            status=pl.lit("skipped"),
+            reason=pl.lit("float16 cannot hold a scale"),
+            top1_token=pl.lit(None, pl.String),
+            passage=pl.lit(""),
+            **{name: pl.lit(None, asked.schema[name]) for name in ("kl", "target_rank", *QUANTITIES)},
+        )
+    )
+    tables["quantization"] = pl.concat([asked, lost])
+    text = Page(build(tables, drawings, synthetic.settings(1))).text
+    assert re.search(r"Asked and not measured: .*too-large \(float16 cannot hold a scale\)", text)
+    settings = {"models": synthetic.settings(1)["models"]}
+    for drawn in (quantization_curve, quantization_parts, quantization_sweeps):
+        charts = [drawn.chart({"quantization": rows}, settings).to_dict() for rows in (asked, tables["quantization"])]
+        assert charts[0] == charts[1]
 
 
 def test_empty_tables_are_told(tmp_path):

@@ -18,7 +18,8 @@ def ablated(*rows):
     """component, mixer, layers, operation, probability, first token"""
     return pl.DataFrame(
         [
-            {"component": component, "mixer": mixer, "layers": layers, "heads": "", "operation": operation}
+            {"prompt": "alice", "component": component, "mixer": mixer, "layers": layers, "heads": ""}
+            | {"operation": operation}
             | {"target_probability": p, "target_rank": 0 if first == " Alice" else 9, "top1_token": first}
             | {"planned_edits": 1 if component in ("mixer", "ffn") else 12}
             for component, mixer, layers, operation, p, first in rows
@@ -81,48 +82,81 @@ def test_whole_sets():
         ("all attention", "attention", "0-11", "resample", 0.002, " Carol"),
         ("all attention", "attention", "0-11", "zero", 0.988, " Alice"),
     )
-    assert plain(ablations.whole_set(rows, "attention", ALICE)) == (
-        "All 12 attention layers off: set to zero, ·Alice stays first with probability 0.988; with what another prompt "
+    clean = ablated(("clean", "", "", "none", 0.995, " Alice"))
+    assert plain(ablations.whole_set(rows, clean, "attention", ALICE)) == (
+        "All 12 attention layers off (with nothing changed, 0.995): set to zero, ·Alice stays first with probability "
+        "0.988; with what another prompt "
         "puts there, ·Carol comes first (·Alice at 0.002)."
     )
-    assert ablations.whole_set(rows.clear(), "attention", ALICE) == ""
+    two = plain(ablations.whole_set(rows.with_columns(planned_edits=2), clean, "attention", ALICE))
+    assert two.startswith("Both attention layers off")
+    assert ablations.whole_set(rows.clear(), clean, "attention", ALICE) == ""
 
 
 @pytest.mark.parametrize(
     ("firsts", "said"),
     [
-        ([" Alice", " Alice"], "However many of the last Mamba2 layers are set to zero, ·Alice stays first."),
-        ([" a", " a"], "With no more than the last Mamba2 layer set to zero, ·Alice already gives way to ·a."),
+        ([" Alice", " Alice"], "·Alice stays first however many there are, with probability 0.500 or more"),
+        ([" a", " a"], "·Alice gives way to ·a without the last one alone"),
         (
             [" a", " Alice", " b", " Alice"],
-            "Set to zero from a layer to the end, the Mamba2 layers can go from layer 3 on (probability 0.500); from "
-            "layer 2 on, ·Alice gives way to ·b.",
+            "·Alice stays first from layer 3 on, with probability 0.500 or more, and from layer 2 on gives way to ·b",
         ),
     ],
 )
 def test_mamba2_from_a_layer_on(firsts, said):
     rows = ablated(*((f"mamba2 from layer {i}", "mamba2", "", "zero", 0.5, first) for i, first in enumerate(firsts)))
-    assert plain(ablations.from_layer(rows, ALICE)) == said
+    opening = "With the Mamba2 layers from some layer to the end off: set to zero, "
+    assert plain(ablations.from_layer(rows, ALICE)) == f"{opening}{said}."
+    kept = rows.with_columns(operation=pl.lit("mean"), target_rank=pl.lit(0, pl.Int64))
+    both = plain(ablations.from_layer(pl.concat([kept, rows]), ALICE))
+    assert (
+        both == f"{opening}{said}; with the mean over other prompts in place, ·Alice stays first however many there "
+        "are, with probability 0.500 or more."
+    )
 
 
 def test_the_story_of_ablations():
-    clean = ablated(("clean", "", "", "none", 0.8, " Alice"))
+    """One row that contradicts, of any operation, is told."""
+    clean = ablated(("clean", "", "", "none", 0.95, " Alice"))
+    zero, mean = mixers(" Alice", " Alice", " Alice"), mixers(" Alice", " Alice", " Alice", operation="mean")
+    assert plain(ablations.story(pl.concat([clean, zero, mean]))) == (
+        "Does it stay first? With one mixer off, in all 3 cases, whichever of the 2 ways is taken (probability 0.880 "
+        "or more)."
+    )
+    swapped = mixers(" Alice", " Alice", " Carol", operation="resample")
+    assert plain(ablations.story(pl.concat([clean, zero, mean, swapped]))) == (
+        "Does it stay first? With one mixer off, in all 3 cases set to zero, in all 3 cases with the mean over other "
+        "prompts in place and in 2 of 3 cases with what another prompt puts there (not in layer 2)."
+    )
+    heads = pl.concat(
+        [ablated(("head", "attention", "0", "zero", 0.0083, " ."), ("head", "attention", "0", "zero", 0.9, " Alice"))]
+    ).with_columns(heads=pl.Series(["2", "3"]))
+    assert plain(ablations.story(pl.concat([clean, zero, heads]))).endswith(
+        "; with one head off, in 1 of 2 cases set to zero (not in head 2 of layer 0)."
+    )
     off = ablated(
-        ("all attention", "attention", "", "zero", 0.9, " Alice"),
-        ("all mamba2", "mamba2", "", "zero", 0.0, " *_"),
+        ("all attention", "attention", "", "zero", 0.003, " Web"),
+        ("all attention", "attention", "", "mean", 0.001, " Web"),
+        ("all mamba2", "mamba2", "", "zero", 0.197, " Alice"),
+        ("all mamba2", "mamba2", "", "mean", 0.121, " Bob"),
+        ("all mamba2", "mamba2", "", "resample", 0.95, " Alice"),
     )
-    said = plain(ablations.story(pl.concat([clean, mixers(" Web", " Alice"), off])))
-    assert said == (
-        "It stays first without any single mixer but that of layer 0; with all attention off, it stays first too; with "
-        "all Mamba2 off, ·*_ comes first."
+    assert plain(ablations.story(pl.concat([clean, off]))) == (
+        "Does it stay first? With all 12 attention layers off, another token comes first, whichever of the 2 ways is "
+        "taken (its 0.950 falls to 0.001 to 0.003); with all 12 Mamba2 layers off, set to zero it stays first (0.950 "
+        "falls to 0.197), with the mean over other prompts in place it gives way to ·Bob (0.950 falls to 0.121) and "
+        "with what another prompt puts there it stays first (0.950 as before)."
     )
-    assert plain(ablations.story(pl.concat([clean, mixers(" Alice")]))) == "It stays first without any single mixer."
-    many = pl.concat([clean, mixers(" a", " b", " c", " d", " Alice")])
-    assert plain(ablations.story(many)) == "Without a single mixer it stays first in 1 of 5 cases."
-    assert ablations.story(mixers(" Alice")) == ""
+    assert ablations.story(zero) == "" and ablations.story(clean.clear()) == ""
     wrong = ablated(("clean", "", "", "none", 0.1, " the"))
-    assert ablations.story(pl.concat([wrong, mixers(" Alice")])) == ""
+    assert ablations.story(pl.concat([wrong, zero])) == "", "what is not first cannot stay so"
     assert "read what follows with care" in plain(ablations.unchanged(wrong, ALICE))
+
+
+def test_tokens_that_come_first_equally_often_are_all_told():
+    said = plain(ablations.singles(mixers(" a", " b", " b", " a"), "FFN", ALICE))
+    assert said.endswith("there ·a and ·b come first most often (2 of 4 each).")
 
 
 def swept(*rows):
@@ -149,10 +183,19 @@ def test_the_distance_sentence():
         "(probability 0.300), where ·the comes first. With all attention off, it is so at none of these distances (13 "
         "and 100 tokens back), with a probability below 0.001; ·a and ·b come first."
     )
-    assert plain(distance.story(rows)) == (
-        "With unrelated text in between, the name is first 13 tokens back, not 100; with all attention off, at none of "
-        "the distances, not even 13 tokens back."
+    assert plain(distance.story(rows, {"town": "In the rain."}, mixes=False)) == (
+        "With other text in between, the name is first over town at 1 of 2 distances (13 tokens back); worst 100 "
+        "tokens back, at rank 1, where ·the, a word of that text, comes first. With all attention off it is so in none "
+        "of 2 cases, with a probability below 0.001; nothing else in this model moves anything from one "
+        "position to another."
     )
+    far = swept(("as_trained", 13, 0.8, " Alice"), ("as_trained", 100, 0.8, " Alice"))
+    people = pl.concat([far, rows.with_columns(filler=pl.lit("people"))])
+    assert plain(distance.story(people, {}, mixes=True)) == (
+        "With other text in between, the name is first over town at both distances, up to 100 tokens back; over people "
+        "at 1 of 2 distances (13 tokens back); worst 100 tokens back, at rank 1, where ·the comes first. With all "
+        "attention off it is so in none of 2 cases, with a probability below 0.001."
+    ), "a filler that contradicts another is told beside it"
 
 
 def test_lengths_without_positions_are_told():
@@ -160,11 +203,11 @@ def test_lengths_without_positions_are_told():
     assert plain(distance.swept(rows)).endswith(
         "(probability 0.800). The model has no positions for 1,410 tokens, so this length was not run."
     )
-    assert plain(distance.story(rows)) == (
-        "With unrelated text in between, the name is first at all distances that it has positions for, up to 13 tokens "
-        "back."
+    assert plain(distance.story(rows, {}, mixes=True)) == (
+        "With other text in between, the name is first over town at the one distance that it has positions for, up to "
+        "13 tokens back."
     )
-    assert distance.story(rows.clear()) == "" and distance.swept(rows.clear()) == ""
+    assert distance.story(rows.clear(), {}, mixes=True) == "" and distance.swept(rows.clear()) == ""
 
 
 def reach(mixer, values):
@@ -227,19 +270,27 @@ def test_attribution_adds_up():
         [row("embed", 0, None, "", -0.5), row("z", 0, 1, "attention", 2.0), row("ffn_out", 0, None, "", 1.0)],
         schema_overrides={"head": pl.Int64},
     )
-    assert plain(attribution.said(rows)) == (
-        "The logit of ·Alice is 2.50 higher than that of ·the: the embedding adds −0.50, attention +2.00 and the FFNs "
-        "+1.00. The attention mixer of layer 0 adds most for the target, +2.00; of single heads, head 1 of layer 0, "
-        "+2.00."
+    rows = rows.with_columns(target_logit_contribution=pl.Series([0.5, 1.0, 3.0]))
+    assert plain(attribution.said(rows, 0.043)) == (
+        "The logit of ·Alice is 2.50 higher than that of its rival ·the (with probability 0.043): the embedding adds "
+        "−0.50, attention +2.00 and the FFNs +1.00. For the target minus rival, the attention mixer of layer 0 adds "
+        "most, +2.00; of single heads, head 1 of layer 0, +2.00. For the target alone, the FFN of layer 0 adds most, "
+        "+3.00; of single heads, head 1 of layer 0, +1.00."
     )
-    assert attribution.sums(rows) == {"embedding": -0.5, "attention": 2.0, "mamba2": None, "ffn": 1.0, "bias": None}
-    assert attribution.said(rows.clear()) == ""
+    assert "so unlikely a rival" in plain(attribution.said(rows, 0.0002))
+    assert "(" not in plain(attribution.said(rows, None)), "without the rival's probability none is told"
+    tied = rows.with_columns(difference=pl.Series([-0.5, 1.0, 1.001]))
+    assert "the attention mixer of layer 0 and the FFN of layer 0 add most, +1.00" in plain(attribution.said(tied, 0.1))
+    of = {"embedding": -0.5, "attention": 2.0, "mamba2": None, "ffn": 1.0, "bias": None}
+    assert attribution.sums(rows, "difference") == of
+    assert attribution.said(rows.clear(), None) == ""
 
 
 def sunk(**kl):
     return pl.DataFrame(
         [
-            {"prompt": prompt, "intervention": kind, "layer": layer, "weight_on_first": 0.2 + 0.4 * layer}
+            {"model": "m", "prompt": prompt, "intervention": kind, "layer": layer}
+            | {"weight_on_first": 0.2 + 0.4 * layer}
             | {"kl": value + (kind != "none" and prompt == "q")}
             for prompt in ("p", "q")
             for kind, value in ({"none": 0.0} | kl).items()
@@ -248,25 +299,35 @@ def sunk(**kl):
     )
 
 
+def positions(count, prompts=("p", "q")):
+    return pl.DataFrame([{"model": "m", "prompt": name, "position": at} for name in prompts for at in range(count)])
+
+
 def test_the_first_token():
     rows = sunk(mask=0.5, drop_value=1.0, renormalise=6.0, replace_token=0.02)
-    assert plain(sink.weight(rows)) == (
-        "On average over layers, 0.400 of the attention weight lies on the first token, from 0.200 in layer 0 to 0.600 "
-        "in layer 1."
+    assert plain(sink.weight(rows, positions(5))) == (
+        "On average over layers and 2 prompts, 0.400 of the attention weight lies on the first token, from 0.200 in "
+        "layer 0 to 0.600 in layer 1; attention spread evenly over what can be seen would put 0.321 there. A layer "
+        "counts as a sink from 2 times that in every prompt: none of 2 attention layers does, and 1 has less than the "
+        "even weight."
     )
+    assert "1 of 2 attention layers does." in plain(sink.weight(rows, positions(18)))
     assert plain(sink.moved(rows)) == (
         "Giving its weight to the others moves the prediction by 6.50 nats on average over 2 prompts (6.00 to 7.00), "
         "dropping its value by 1.50 (1.00 to 2.00), hiding it by 1.00 (0.500 to 1.50) and putting another token there "
         "by 0.520 (0.0200 to 1.02). Hiding it drops its value and gives its weight to the others at once; of the two "
-        "done alone, the second moves the prediction more on average, and both together move it less than either."
+        "done alone, the second moves the prediction more in both cases, the first in none of 2 cases, and both "
+        "together move it less than either on average."
     )
     one = sunk(mask=3.0, drop_value=2.0, renormalise=1.0).filter(pl.col("prompt") == "p")
     assert plain(sink.moved(one)) == (
         "Hiding it moves the prediction by 3.00 nats, dropping its value by 2.00 and giving its weight to the others "
         "by 1.00. Hiding it drops its value and gives its weight to the others at once; of the two done alone, the "
-        "first moves the prediction more."
+        "second moves the prediction more not in the one case, the first in the one case."
     )
-    assert sink.moved(sunk()) == "" and sink.weight(rows.clear()) == ""
+    floor = plain(sink.moved(sunk(mask=3e-8, drop_value=2e-8, renormalise=1e-8).filter(pl.col("prompt") == "p")))
+    assert floor.endswith("the first not in the one case; below 1.0 × 10−6 nats nothing is told apart.")
+    assert sink.moved(sunk()) == "" and sink.weight(rows.clear(), positions(5)) == ""
 
 
 def test_spans_of_layers():
@@ -292,7 +353,7 @@ def test_the_cache_agrees():
     rows = cached(("decode", 2e-5, 1e-5, 5), ("decode", 3e-5, 2e-5, 6), ("continuation", 1e-5, 1e-5, 7))
     assert plain(cache.agreement(rows)) == (
         "Logits from the cache differ from recomputed ones by at most 3.0 × 10−5 token by token and 1.0 × 10−5 with "
-        "several tokens in one call. Both name the same first token in all of 3 calls. Against recomputation in "
+        "several tokens in one call. Both name the same first token in all 3 calls. Against recomputation in "
         "float64, ours is off by up to 1.5 × 10−5 and transformers’ by 1.0 × 10−5; its own cached pass differs from "
         "its full one by up to 2.0 × 10−5."
     )
@@ -319,6 +380,8 @@ def timed(*rows):
         [
             {"model": "m", "implementation": name, "kind": kind, "context": context, "batch": batch, "median_ms": ms}
             | {"drift": 0.1, "rounds": 7, "threads": 2, "status": "ok", "matrix_peak": 2e11, "read_bandwidth": 5e10}
+            | {f"{end}_ms": 0.9 * ms for end in ("low", "min")}
+            | {f"{end}_ms": 1.1 * ms for end in ("high", "max", "repeat_median")}
             | {"fraction_of_bandwidth": 10 / ms, "fraction_of_peak": 20 / ms}
             for name, kind, context, batch, ms in rows
         ]
@@ -334,8 +397,20 @@ def test_times_beside_the_limits():
         "computes at up to 50.0% of that peak (prefill of 128 tokens)."
     )
     assert plain(timing.limits(rows)).endswith("(1 row after 8 tokens).")
-    assert plain(timing.drift(rows.with_columns(drift=pl.Series([0.02, -0.3])))) == (
-        "From the first block of 7 rounds to its repetition, medians moved by 30.0% at most (8 rows after 64 tokens)."
+    near = timed(("tokentrail", "decode", 8, 1, 20.0), ("tokentrail", "batch", 64, 1, 20.5))
+    assert plain(timing.limits(near)).endswith("(1 row after 8 tokens; the rounds of 1 of 1 other case reach as far).")
+
+
+def test_a_median_that_stays_among_the_rounds_did_not_drift():
+    rows = timed(("tokentrail", "decode", 8, 1, 20.0), ("tokentrail", "batch", 64, 8, 25.0))
+    assert plain(timing.drift(rows)) == (
+        "From the first block of 7 rounds to its repetition, no median of 2 cases moved out of the span of the first "
+        "block; the most that any moved is from 20.0 to 22.0 ms (1 row after 8 tokens, within its rounds)."
+    )
+    moved = rows.with_columns(drift=pl.Series([0.1, 0.7]), repeat_median_ms=pl.Series([22.0, 42.5]))
+    assert plain(timing.drift(moved)) == (
+        "From the first block of 7 rounds to its repetition, the medians of 1 of 2 cases moved out of the span of the "
+        "first block; the most that any moved is from 25.0 to 42.5 ms (8 rows after 64 tokens)."
     )
 
 
@@ -351,6 +426,8 @@ def test_peers_are_compared_case_by_case_with_the_faster_of_them():
         "Against the faster of transformers’ paths in the same rounds, ours is 0.800 to 1.50 times as fast (8 rows "
         "after 64 tokens; 1 row after 8 tokens)."
     )
+    close = pl.concat([ours, timed(("transformers sdpa", "decode", 8, 1, 22.0))])
+    assert plain(timing.peers(close)).endswith("rounds, 1 of 1 case is not told apart by the rounds.")
 
 
 def test_batches_have_their_price_and_what_was_skipped_its_reason():

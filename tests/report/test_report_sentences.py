@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 from tokentrail.report import sentences, words
+from tokentrail.tables import TABLES
 
 
 def plain(markup) -> str:
@@ -62,8 +63,23 @@ def lens(ranks, tokens="abcdefgh"):
     return pl.DataFrame(
         [
             {"model": "m", "prompt": "p", "variant": "as_trained", "layer": layer, "site": "resid_post"}
-            | {"target_rank": rank, "top1_token": tokens[layer]}
+            | {"target_rank": rank, "top1_token": tokens[layer], "target_probability": 0.6}
             for layer, rank in enumerate(ranks)
+        ]
+    )
+
+
+NO_PATCHING = TABLES["patching"].create_empty()
+
+
+def patched(*recovered):
+    """What the last token's stream recovers, by the layer that it enters, beside another position that recovers all."""
+    return pl.DataFrame(
+        [
+            {"prompt": "p", "source_prompt": "q", "site": "resid_pre", "layer": layer, "position": position}
+            | {"recovered": value if position else 1.0}
+            for layer, value in enumerate(recovered)
+            for position in (0, 9)
         ]
     )
 
@@ -73,44 +89,44 @@ def lens(ranks, tokens="abcdefgh"):
     [
         (
             [9, 3, 0],
-            "Read after each layer, the target first leads after layer 2, the last one (layers are counted from 0); "
+            "By the logit lens alone, the target first leads after layer 2, the last one (layers are counted from 0); "
             "one layer earlier, b leads.",
         ),
         (
             [9, 0, 0],
-            "Read after each layer, the target first leads after layer 1 (counted from 0; the last is 2); one layer "
-            "earlier, a leads.",
+            "By the logit lens alone, the target first leads after layer 1 (counted from 0; the last is 2), with "
+            "probability 0.600 there; one layer earlier, a leads.",
         ),
         (
             [0, 5, 0],
-            "Read after each layer, the target first leads after layer 0 (counted from 0; the last is 2). It falls "
-            "behind again after layer 1.",
+            "By the logit lens alone, the target first leads after layer 0 (counted from 0; the last is 2), with "
+            "probability 0.600 there. It falls behind again after layer 1.",
         ),
         (
             [0, 5, 4],
-            "Read after each layer, the target first leads after layer 0 (counted from 0; the last is 2). It falls "
-            "behind again after 2 later layers.",
+            "By the logit lens alone, the target first leads after layer 0 (counted from 0; the last is 2), with "
+            "probability 0.600 there. It falls behind again after 2 later layers.",
         ),
         (
             [5000, 93, 1375],
-            "Read after each of its 3 layers, the target never leads; it comes closest after layer 1 (counted from "
-            "0), at rank 93.",
+            "Read after each of its 3 layers by the logit lens, the target never leads; it comes closest "
+            "after layer 1 (counted from 0), at rank 93.",
         ),
         (
             [0],
-            "Read after each layer, the target first leads after layer 0, the last one (layers are counted from 0).",
+            "By the logit lens alone, the target first leads after layer 0, the last one (layers are counted from 0).",
         ),
     ],
 )
 def test_the_lens(ranks, said):
-    assert plain(sentences.lens(lens(ranks))) == said
+    assert plain(sentences.lens(lens(ranks), "p", NO_PATCHING)) == said
 
 
 def test_the_lens_reads_whole_layers_of_the_model_as_trained():
     other = lens([0, 0]).with_columns(variant=pl.lit("attention_off"))
     half = lens([0, 0]).with_columns(site=pl.lit("resid_mid"))
     assert sentences.lens_facts(pl.concat([other, half, lens([7, 0])]))["first"] == 1
-    assert sentences.lens(lens([1]).clear()) == ""
+    assert sentences.lens(lens([1]).clear(), "p", NO_PATCHING) == ""
 
 
 def parity(*differences, agrees=True):

@@ -96,12 +96,107 @@ def test_a_folder_that_is_not_there_or_is_a_file_is_named(folder, tmp_path):
             fetch("tiny", tiny.folder_source(path), "", tmp_path / "lock.json")
 
 
-def test_two_gguf_files_leave_the_choice_to_the_user(get, folder):
+def other_names(folder, *names):
+    """The folder's tensors under other names, all alike."""
+    content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").unlink()
-    for name in ("a.gguf", "b.gguf"):
-        (folder / name).write_bytes(b"GGUF")
-    with pytest.raises(WeightsError, match=r"2 GGUF files \(a\.gguf, b\.gguf\)"):
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (("a.gguf", "b.gguf"), r"2 GGUF files \(a\.gguf, b\.gguf\); choose one of them with source\.file"),
+        (("a.safetensors",), r"neither .* but a\.safetensors; choose one with source\.file"),
+        (("x-00001-of-00002.gguf",), r"lacks x-00002-of-00002\.gguf, one of 2 parts of a file; add that part to it"),
+        (("x-00002-of-00002.safetensors",), r"lacks x-00001-of-00002\.safetensors, one of 2 parts"),
+        (
+            ("x-00001-of-00001.safetensors", "y-00001-of-00001.safetensors"),
+            r"parts of 2 models \(x-.*, y-.*\) and no model\.safetensors\.index\.json; choose one with source\.file",
+        ),
+        (("adapter_config.json", "adapter_model.safetensors"), "an adapter .*without its base; merge the two"),
+    ],
+)
+def test_what_is_not_clear_leaves_the_choice_to_the_user(get, folder, names, sentence):
+    other_names(folder, *names)
+    with pytest.raises(WeightsError, match=sentence):
         get()
+
+
+@pytest.mark.parametrize(
+    ("names", "file", "taken"),
+    [
+        (("a.safetensors", "b.safetensors"), "b.safetensors", ["b.safetensors"]),
+        (("x-00001-of-00001.safetensors",), "", ["x-00001-of-00001.safetensors"]),
+        (("model.safetensors", "b.safetensors"), "b.safetensors", ["b.safetensors"]),
+        (("model.safetensors", "b.safetensors"), "", ["model.safetensors"]),
+    ],
+)
+def test_a_choice_is_followed(folder, tmp_path, names, file, taken):
+    other_names(folder, *names)
+    source = tiny.folder_source(folder) | {"file": file}
+    weights = fetch("tiny", source, "", tmp_path / "lock.json")
+    assert [name for name in weights["file"] if name.endswith(".safetensors")] == taken
+
+
+def test_a_choice_may_lie_in_a_folder_below(folder, tmp_path):
+    below = tiny.checkpoint(folder / "below", tiny.tensors(seed=1))
+    for file in ("below", "below/model.safetensors"):
+        weights = fetch("tiny", tiny.folder_source(folder) | {"file": file}, "", tmp_path / "lock.json")
+        assert tiny.sha256(below / "model.safetensors") in weights["sha256"].to_list()
+        (tmp_path / "lock.json").unlink()
+    for file in ("nowhere", "below/other.gguf"):
+        with pytest.raises(WeightsError, match=f"folder .* holds no {file}, but .*; correct source.file"):
+            fetch("tiny", tiny.folder_source(folder) | {"file": file}, "", tmp_path / "lock.json")
+
+
+def test_shards_without_an_index_are_one_model(get, folder):
+    stored = tiny.tensors()
+    (folder / "model.safetensors").unlink()
+    for number, name in enumerate(stored, start=1):
+        save_file({name: stored[name]}, folder / f"model-{number:05}-of-00002.safetensors")
+    assert open_checkpoint(get()).tensor_names() == sorted(stored)
+
+
+# --- config.json ---
+
+
+def test_the_configuration_changes_the_config_and_the_table_says_so(folder, tmp_path):
+    stated = {"model_type": "gpt2", "n_embd": 3, "unsloth_fixed": True, "rope_parameters": {"a": 1, "b": 2}}
+    (folder / "config.json").write_text(json.dumps(stated))
+    changes = {"unsloth_fixed": None, "rope_theta": 10000.0, "rope_parameters": {"b": None, "c": 3}}
+
+    def get(changes):
+        return fetch("tiny", tiny.folder_source(folder), "", tmp_path / "lock.json", changes)
+
+    changed = get(changes)
+    rows = changed.filter(file="config.json").select("role", "pinned", "changes").rows()
+    assert rows == [("source", "lock", ""), ("derived", "derived", json.dumps(changes))]
+    assert changed.filter(pl.col("file") != "config.json")["changes"].unique().to_list() == [""]
+    expected = {"model_type": "gpt2", "n_embd": 3, "rope_theta": 10000.0, "rope_parameters": {"a": 1, "c": 3}}
+    assert open_checkpoint(changed).config == expected
+    assert open_checkpoint(get(None)).config == open_checkpoint(get({})).config == stated
+    assert json.loads((folder / "config.json").read_text()) == stated
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_files_of_another_editor_are_read(folder, tmp_path, mark, ends):
+    """With a byte order mark and with other line ends."""
+    shard(folder)
+    lock = tmp_path / "lock.json"
+    fetch("tiny", tiny.folder_source(folder), "", lock)
+    lock.write_text(mark + lock.read_text().replace("\n", ends), encoding="utf-8", newline="")
+    names = ("config.json", "model.safetensors.index.json")
+    again = shutil.copytree(folder, tmp_path / "again")
+    for name in names:
+        text = json.dumps(json.loads((folder / name).read_text()), indent=1).replace("\n", ends)
+        (again / name).write_text(mark + text, encoding="utf-8", newline="")
+    fetch("tiny", tiny.folder_source(folder), "", lock)
+    opened = open_checkpoint(fetch("tiny", tiny.folder_source(again), "", lock))
+    assert opened.config == {"model_type": "gpt2", "n_embd": 3} and len(opened.tensor_names()) == 2
 
 
 def test_vocab_and_merges_stand_in_for_a_tokenizer_json(get, folder):

@@ -15,9 +15,9 @@ from tokentrail.weights.tokenizer import open_tokenizer
 from transformers import AutoTokenizer
 
 
-def convert(path):
+def convert(*parts):
     """Convert a GGUF; its derived files by name, and what it states."""
-    files, found = gguf.convert(cache.store(path, path.name))
+    files, found = gguf.convert([cache.store(path, path.name) for path in parts])
     return {blob.name: blob.path for blob in files}, found
 
 
@@ -236,6 +236,42 @@ def test_a_file_of_another_kind_is_named(tmp_path):
     path.write_bytes(b"PK\3\4" * 100)
     with pytest.raises(WeightsError, match=r"a\.gguf is not a GGUF file"):
         convert(path)
+
+
+# --- in parts ---
+
+
+def split(folder, count=3, **changes):
+    """A tiny Llama in several files, as llama.cpp's gguf-split writes them: only the first says what it is."""
+    weights = tiny.llama_tensors()
+    names = list(weights)
+    unknown = dict.fromkeys(tiny.metadata())
+    return [
+        tiny.gguf(
+            folder / f"tiny-{part + 1:05}-of-{count:05}.gguf",
+            weights={name: weights[name] for name in names[part::count]},
+            **(unknown if part else {}) | {"split__no": part, "split__count": count} | changes,
+        )
+        for part in range(count)
+    ]
+
+
+def test_a_file_in_parts_is_the_whole_one(tmp_path):
+    whole, _ = convert(tiny.gguf(tmp_path / "whole.gguf"))
+    folder = tmp_path / "parts"
+    split(folder)
+    weights = fetch("tiny", tiny.folder_source(folder), "", tmp_path / "lock.json")
+    opened = open_checkpoint(weights)
+    assert weights.filter(role="source")["file"].to_list() == sorted(path.name for path in folder.iterdir())
+    expected, found = (read(path)[0] for path in (whole["model.safetensors"], opened.tensor_files[0]))
+    assert set(found) == set(expected) and all(np.array_equal(found[name], expected[name]) for name in expected)
+
+
+def test_parts_that_do_not_belong_together_are_named_with_the_remedy(tmp_path):
+    parts = split(tmp_path)
+    for given in (parts[:1], parts[:2], [parts[0], parts[2], parts[1]]):
+        with pytest.raises(WeightsError, match=r"says that it is part \d of 3 .*`llama-gguf-split --merge`"):
+            convert(*given)
 
 
 # --- config.json ---

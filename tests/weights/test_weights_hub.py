@@ -1,6 +1,7 @@
 """A hub, spoken to by its own client: each test runs it in a process of its own, as a job would."""
 
 import concurrent.futures
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -322,3 +323,28 @@ def test_a_hub_that_is_not_there_is_named(repository, get):
     assert f"from {hub.url}/{NAME}/tree/main into one folder" in sentence and "kind `folder`" in sentence
     _, sentence = get(hub.url, HF_HUB_OFFLINE="1")
     assert "is not in the Hugging Face cache and HF_HUB_OFFLINE is set" in sentence
+
+
+def test_one_of_several_files_is_chosen_and_kept_apart_from_the_others(ask, tmp_path):
+    """As in a repository of GGUFs: files of one name in several folders, and parts of one file."""
+    first, second = (tiny.gguf(tmp_path / name, quantized=name).read_bytes() for name in ("Q4_0", "Q8_0"))
+    files = {"Q4/tiny.gguf": first, "Q8/tiny.gguf": second, "a.gguf": first, "b.gguf": second, "README.md": b"text"}
+    with serve(Repository(NAME, files)) as hub:
+        chosen = ("", "Q4/tiny.gguf", "Q8", "Q8/tiny.gguf", "b.gguf", "c.gguf")
+        online = ask(hub.url, *({"file": file} for file in chosen))
+    for (rows, sentence), content in zip(online[1:5], (first, second, second, second), strict=True):
+        assert sentence == "" and hashlib.sha256(content).hexdigest() in {row["sha256"] for row in rows}
+    (_, several), (_, none) = online[0], online[5]
+    assert "holds 2 GGUF files (a.gguf, b.gguf); choose one of them with source.file" in several
+    assert "holds no c.gguf, but Q4/tiny.gguf, Q8/tiny.gguf, a.gguf, b.gguf; correct source.file" in none
+    (tmp_path / "lock.json").unlink()
+    offline = ask(hub.url, *({"file": file} for file in chosen[1:5]), HF_HUB_OFFLINE="1")
+    assert [rows for rows, _ in offline] == [rows for rows, _ in online[1:5]]
+
+
+@pytest.mark.parametrize("gone", ["config.json", "tokenizer.json"])
+def test_what_a_repository_lacks_can_be_added_in_a_folder(repository, get, gone):
+    del repository.files[gone]
+    with serve(repository) as hub:
+        _, sentence = get(hub.url)
+    assert gone in sentence and f"put its files and the {gone} of the model into a folder" in sentence

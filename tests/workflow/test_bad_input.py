@@ -201,3 +201,34 @@ def test_memory_too_small_for_one_row(done):
     assert "ablations of alpha: memory_mb is 16, but one row of 6002 tokens needs" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (done.path / "by_hand.parquet").exists()
+
+
+def test_a_file_name_with_braces_is_named_before_anything_runs(done):
+    (done.path / "models" / "alpha" / "extra{v2}.json").write_text("{}")
+    status, output = done.snakemake("--dry-run")
+    assert status == 1 and "Traceback" not in output
+    assert "models/alpha/extra{v2}.json of models.alpha has braces in its name" in output
+
+
+def test_odd_paths_and_files_of_another_editor(fresh):
+    """Spaces, quotes, brackets and letters beyond ASCII in every path; a byte order mark and other line ends."""
+    odd = fresh.path / "mödels [of 'mine'] & \"yours\""
+    odd.mkdir()
+    (fresh.path / "models" / "alpha").rename(odd / "alpha b")
+    (odd / "the pass.txt").write_bytes("\ufeffThe king gave the crown to the queen.\r\n".encode())
+    (odd / "a ledger.csv").write_bytes(
+        "\ufeffid,stage,model,input,quantity,value,tolerance_kind,tolerance\r\n".encode()
+    )
+
+    def change(config):
+        del config["models"]["beta"]
+        config["models"]["alpha"]["source"]["path"] = f"{odd.name}/alpha b"
+        config["stages"]["quantization"]["passages"] = {"king": f"{odd.name}/the pass.txt"}
+        config |= {"lock_file": f"{odd.name}/a lock.json", "ledgers": [f"{odd.name}/a ledger.csv"]}
+
+    fresh.configure(change)
+    path = fresh.path / "config" / "config.yaml"
+    path.write_bytes("\ufeff".encode() + path.read_bytes().replace(b"\n", b"\r\n"))
+    fresh.run("results/tiny/alpha/quantization_quality.parquet")
+    assert "Nothing to be done" in fresh.run("--dry-run", "results/tiny/alpha/quantization_quality.parquet")
+    assert (odd / "a lock.json").is_file()

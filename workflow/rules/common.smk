@@ -20,11 +20,13 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
+from tokentrail.config.section import BRACES
 from tokentrail.errors import TokentrailError
 from tokentrail.measure.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
+from tokentrail.weights.layout import looked_into
 
 try:
     CONFIG = tokentrail.config.parse(config)
@@ -179,12 +181,22 @@ def source_files(model):
     source = CONFIG.models[model].source
     if source.kind != "folder":
         return []
-    files = [
+    files = {
         file
+        for folder in looked_into(Path(source.path).expanduser(), source.file)
         for kind in ("*.safetensors", "*.gguf", "*.json")
-        for file in Path(source.path).glob(kind)
-    ]
+        for file in folder.glob(kind)
+    }
+    if braced := [file for file in map(str, files) if BRACES.search(file)]:
+        raise WorkflowError(
+            f"{braced[0]} of models.{model} has braces in its name, which snakemake reads as a wildcard; "
+            "rename the file"
+        )
     return sorted(map(str, files))
+
+
+for model in MODELS:
+    source_files(model)  # a name that cannot be an input is told before anything runs
 
 
 def passage_files():
@@ -246,11 +258,11 @@ wildcard_constraints:
 
 
 def reference_job(stage, script):
-    """What a reference model's script is given, as `job`; the stage is the table or page that it makes."""
+    """What a reference model's script is given, as `job`; the stage is the table, page or text that it makes."""
     return lambda wildcards: {
         "stage": stage,
         "settings": tokentrail.training.settings.of_stage(
-            REFERENCE, stage, wildcards.reference
+            REFERENCE, stage, getattr(wildcards, "reference", None)
         ),
         "code": code_hash(ROOT / "scripts" / f"{script}.py"),
     }

@@ -6,6 +6,7 @@
 rule train_reference:
     input:
         cards=[f"{TRAINED}/{model}/README.md" for model in REFERENCE.models],
+        passage=f"{TRAINED}/held_out_stories.txt",
 
 
 rule reference_training:
@@ -61,3 +62,18 @@ rule reference_card:
         job=reference_job("card", "describe_reference"),
     script:
         "../../scripts/describe_reference.py"
+
+
+rule reference_passage:
+    input:
+        text=REFERENCE_TEXT,
+    output:
+        f"{TRAINED}/held_out_stories.txt",
+    log:
+        "logs/reference/passage.log",
+    conda:
+        "../../envs/torch.yaml"
+    params:
+        job=reference_job("passage", "write_passage"),
+    script:
+        "../../scripts/write_passage.py"

@@ -29,9 +29,17 @@ class TableError(TokentrailError):
     """A table on disk is missing, or does not have the columns that its schema declares."""
 
 
+class NotFiniteError(TokentrailError):
+    """A number that its format cannot hold: NaN or infinity came out where a model's values should stand."""
+
+
 class InterventionError(TokentrailError):
     """An intervention that the model or the site cannot take, or one that was not applied as planned."""
 
 
 class QuantizationError(TokentrailError):
     """A scheme that does not fit a matrix, a selection of weights that no model has, or a damaged packed file."""
+
+
+class OutOfRangeError(QuantizationError):
+    """A scale, a middle or an outlier that is too large for the format that it is stored in."""

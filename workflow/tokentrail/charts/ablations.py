@@ -13,16 +13,17 @@ from tokentrail.charts.select import MIXERS, OPERATIONS, first_prompt
 
 TABLES = ("ablations",)
 CAPTION = """
-The probability of the target when one part of the model is switched off and everything else runs on. Each column is
-one layer: its mixer above, its FFN below. The dashed line is the model with nothing changed. The shape
-tells what is put in the place of the part: zero, its mean over other prompts, or what it adds after another prompt. A
-full mark means that the target still is the most likely token; a hollow red mark means that it is not. Shaded columns
-are attention layers, where a model has Mamba2 layers too. The columns at the right are all attention and all Mamba2
-layers, switched off together. Each model is drawn on the first prompt that was ablated.
+The probability of the target when one part of the model is switched off and everything else runs on. Each column is one
+layer: its mixer above, its FFN below. The dashed line is the model with nothing changed. The shape tells what is put in
+the place of the part: zero, its mean over other prompts, or what it adds after another prompt. A full mark means that
+the target still is the most likely token; a hollow red mark means that it is not. Shaded columns are attention layers,
+where a model has Mamba2 layers too. The columns at the right are all attention and all Mamba2 layers, switched off
+together. Each model is drawn on the first prompt that was ablated.
 
-It does not show what a part does: a fall says that the model needs the part, be it for the answer or in order to work
-at all. Zero is a value that later layers hardly ever saw; where zero and the other two differ, it is the blunter test.
-Nor does it show what two parts can do for each other, which only the sets touch.
+It does not show what a part does: a fall says that this answer changes without the part, be it what carries the answer
+or what the model needs in order to work at all. Zero is a value that later layers hardly ever saw; where zero and the
+other two differ, it is the blunter test. Nor does it show what two parts can do for each other, which only the sets
+touch.
 """
 SHAPES = {"zero": "circle", "mean": "square", "resample": "triangle-up"}
 PANELS = {"mixer": "Mixers off", "ffn": "One FFN off", "from": "All Mamba2 layers off from this layer on"}

@@ -19,9 +19,10 @@ their heads; hollow bars are FFNs; the bar named embed is the token's own embedd
 layers, where a model has Mamba2 layers too. All bars of a prompt add up to the difference of the two logits, which
 stands in its heading. At the right, the single heads that add most, in either direction.
 
-It does not show what a part does for the answer through later layers: a head that only prepares what another one
-reads has a short bar, and switching off a part with a long bar may change little. The last norm is held at the scale
-that it has in the whole run.
+It does not show what a part does for the answer through later layers: a head that only prepares what another one reads
+has a short bar, and switching off a part with a long bar may change little. The last norm is held at the scale that it
+has in the whole run. A rival can be a token that the model hardly considers; then the bars say what sets the target
+apart from that token alone, and models with different rivals cannot be compared.
 """
 EMBED_AT = -2.6
 """Where the bar of the embedding stands, left of layer 0."""
@@ -32,7 +33,7 @@ MOST_PROMPTS = 2
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:
     rows = tables["attribution"]
-    title = "Which parts speak for the target?"
+    title = "Which parts speak for the target, against its rival?"
     models = theme.drawn(rows, settings)
     if not models:
         return theme.finish(theme.nothing("Nothing was attributed."), title, CAPTION, settings)

@@ -14,7 +14,7 @@ CAPTION = """
 Decoding several rows at once. To the right, how long every row waits for its next token; upwards, how many tokens all
 rows get in a second, both on logarithmic axes. The marks are numbers of rows, joined in their order, and beside each
 of ours stands what a million tokens cost in machine time, at the price and the highest occupancy that the
-configuration assumes. Bars go from the 10th to the 90th percentile of the wait. A path that rises steeply gives many
+configuration assumes. Bars are the interval of the median wait over the rounds. A path that rises steeply gives many
 tokens for little waiting.
 
 It does not show what a service costs: requests that arrive unevenly, prompts that must be read first, power, and
@@ -45,10 +45,10 @@ def panel(rows: pl.DataFrame, settings: dict[str, Any], width: int) -> alt.Layer
     drawn = rows.select(
         "implementation",
         "batch",
-        *(pl.col(name).round_sig_figs(4) for name in ("median_ms", "p10_ms", "p90_ms", "tokens_per_second")),
+        *(pl.col(name).round_sig_figs(4) for name in ("median_ms", "low_ms", "high_ms", "tokens_per_second")),
         label=pl.struct("batch", "dollars_per_million_tokens").map_elements(label, pl.String),
     )
-    fastest, slowest = drawn["p10_ms"].min(), drawn["p90_ms"].max()
+    fastest, slowest = drawn["low_ms"].min(), drawn["high_ms"].max()
     # Labels stand to the left of their marks: the axis leaves them LABEL pixels before the first.
     room = (1.1 * slowest / fastest) ** (LABEL / (width - LABEL))
     x_domain = [fastest / room, slowest * 1.1]
@@ -68,7 +68,7 @@ def panel(rows: pl.DataFrame, settings: dict[str, Any], width: int) -> alt.Layer
     for mine, colour in timed.whose(rows, settings):
         base = alt.Chart(drawn.filter(mine), width=width, height=190).encode(y=y)
         layers += [
-            base.mark_rule(strokeWidth=1.2, color=colour).encode(x=x("p10_ms"), x2="p90_ms:Q"),
+            base.mark_rule(strokeWidth=1.2, color=colour).encode(x=x("low_ms"), x2="high_ms:Q"),
             base.mark_line(strokeWidth=1.8, color=colour).encode(
                 x=x("median_ms"), order="batch:Q", strokeDash=timed.dash()
             ),

@@ -12,17 +12,17 @@ from tokentrail.charts import theme, timed
 TABLES = ("timing_summary",)
 CAPTION = """
 The time of one decode step of one row, by the number of tokens that the cache holds before it. A full mark is the
-median over the rounds of the first block, the band and the bars go from the 10th to the 90th percentile, and a hollow
-mark is the median of the second block, which repeats the first at the end: where the two marks part, the machine
-drifted. Each model has an axis of its own.
+median over the rounds of the first block, the band and the bars are its interval, and a hollow mark is the median of
+the second block, which repeats the first at the end: where the two marks part, the machine drifted. Each model has an
+axis of its own.
 
 It does not show where the time goes. With a longer context a step reads more keys and values, but a band that is wide
 beside the rise leaves open how much of it is that. The times are those of one machine, and of this run.
 """
 VALUE = {
     "middle": pl.col("median_ms"),
-    "low": pl.col("p10_ms"),
-    "high": pl.col("p90_ms"),
+    "low": pl.col("low_ms"),
+    "high": pl.col("high_ms"),
     "repeat": pl.col("repeat_median_ms"),
 }
 

@@ -17,7 +17,7 @@ likely tokens that would have the same entropy. The model is run once; each rule
 Small marks are prompts, the large mark with the number is their geometric mean. A temperature below 1 sharpens, one
 above 1 flattens; top-k and top-p cut off what is unlikely and renormalise.
 
-It does not show better answers: none of these rules changes which token is first, so greedy decoding says the same
+It does not show better answers: none of these rules can change which token is first, so greedy decoding says the same
 under all of them. What they change is how often something else is drawn.
 """
 NONE = "as computed"

@@ -14,14 +14,15 @@ from tokentrail.charts.select import ordered
 
 TABLES = ("filler_sweep",)
 CAPTION = """
-The probability of the name at the end of the same question, with more and more unrelated text between the two. The
+The probability of the name at the end of the same question, with more and more other text between the two. The
 horizontal axis counts the tokens from the name to the last token, on a logarithmic scale; each row of panels is one
-text that was put in between, a whole number of times. At the left the model as it was trained; at the right with
-every attention layer switched off. A full mark means that the name is the model's first answer, a hollow mark that it
-is not. A cross on the axis is a length for which a model has no positions; it was not run.
+text that was put in between, a whole number of times. At the left the model as it was trained; at the right with every
+attention layer switched off. A full mark means that the name is the model's first answer, a hollow mark that it is not.
+A cross on the axis is a length for which a model has no positions; it was not run.
 
-It does not show what carries the name, only over which distance it is carried. Repeating one text is not the same as
-a long text: it is easier to predict, and a model may treat the repeats in its own way. Each point is one input.
+It does not show what carries the name, only over which distance it is carried. Repeating one text is not the same as a
+long text: it is easier to predict, and a model may treat the repeats in its own way. A text that holds other names asks
+for more than distance. Each point is one input.
 """
 VARIANTS = {"as_trained": "As trained", "attention_off": "All attention off"}
 

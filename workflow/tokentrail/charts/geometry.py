@@ -48,7 +48,7 @@ def panel(near: pl.DataFrame, random: pl.DataFrame, look: Look, side_by_side: in
         for row in rows:
             lines.append(
                 {"word": word, "at": at, "cosine": row["cosine"], "neighbour": text.visible(row["neighbour"])}
-                | {"shown": text.shorten(text.visible(row["neighbour"]), 14), "value": f"{row['cosine']:.2f}"}
+                | {"shown": text.shorten(text.visible(row["neighbour"]), 14), "value": text.decimals(row["cosine"])}
             )
             at += 1
         at += 0.7

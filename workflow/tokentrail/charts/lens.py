@@ -18,9 +18,9 @@ logarithmic scale, 0 being the most likely token. The large marks stand where th
 layers are counted from 0. A thin dotted line is the same model with all its attention off, drawn where Mamba2 layers
 are left to carry on alone.
 
-It does not show which part of the model causes the answer, because the lens changes nothing. Nor does a low value in
-a middle layer show that the information is absent there: those layers were not trained to be read by the output
-table.
+It does not show which part of the model causes the answer, because the lens changes nothing; where values are put in
+from another prompt, the answer can be found earlier or later than here. Nor does a low value in a middle layer show
+that the information is absent there: those layers were not trained to be read by the output table.
 """
 RANK_TICKS = [0, 10, 100, 1000, 10000, 100000]
 

@@ -15,7 +15,8 @@ CAPTION = """
 For each prompt, the rank of the target at the end (filled mark) and the best rank that the lens finds for it after any
 layer before the last (open mark), on a logarithmic axis with rank 0, the most likely token, at the left. Where the open
 mark lies to the left of the filled one, the target stood higher on the way than at the end, and later layers put other
-tokens before it.
+tokens before it. A target that ends at rank 0 cannot have stood higher; its marks coincide where it led before the last
+layer too.
 
 It does not show that the model gave an answer up: the lens reads middle layers with an output table that was made for
 the last one, and a token can stand high there for reasons that have nothing to do with the question.

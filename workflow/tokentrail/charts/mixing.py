@@ -16,10 +16,10 @@ CAPTION = """
 How much each token (a row) takes from each token before it (a column); nothing can be taken from later ones. Of the
 attention heads of a model, the one is drawn whose last token puts the largest weight on the target where it stands in
 the text, or, if it does not stand there, on any token but the first and the last; of the Mamba2 heads likewise, by the
-size of the weight. Many attention heads put most of their weight on the first token, so beside the map of all weights
-the first column is left out and the shades start anew; beside a Mamba2 head stands the mean over the heads of its
-layer. A model that has both kinds also shows the attention layer of that head and the Mamba2 layer nearest to it, as
-means over heads. Every model is drawn on its first prompt.
+size of the weight. The first token can take much of the weight, and always a large share where few can be seen, so
+beside the map of all weights the first column is left out and the shades start anew; beside a Mamba2 head stands the
+mean over the heads of its layer. A model that has both kinds also shows the attention layer of that head and the Mamba2
+layer nearest to it, as means over heads. Every model is drawn on its first prompt.
 
 It does not show what the tokens hand over, nor what a head is for: a large weight is no cause. The heads were picked
 because they look at the target, so they say nothing of the others. Mamba2 weights are the unrolled recurrence: they do

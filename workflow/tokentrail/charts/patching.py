@@ -92,7 +92,7 @@ def told_outside(rows: pl.DataFrame) -> str:
     if beyond.is_empty():
         return ""
     low, high = beyond.min(), beyond.max()
-    span = f"{low:.2f} to {high:.2f}" if beyond.len() > 1 else f"{low:.2f}"
+    span = f"{text.decimals(low)} to {text.decimals(high)}" if beyond.len() > 1 else text.decimals(low)
     squares = "1 square lies" if beyond.len() == 1 else f"{text.whole(beyond.len())} squares lie"
     return f"{squares} outside the shades, at {span}"
 

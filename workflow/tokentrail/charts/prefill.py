@@ -12,8 +12,8 @@ from tokentrail.charts import theme, timed
 TABLES = ("timing_summary",)
 CAPTION = """
 How many tokens of an input are read in a second when all of them are given at once, by the number of tokens. A full
-mark is at the median time of the first block's rounds, the band and the bars at its 10th and 90th percentile, and a
-hollow mark at the median of the second block. A few tokens cannot use the processor well, because every weight is
+mark is at the median time of the first block's rounds, the band and the bars are its interval, and a hollow mark is at
+the median of the second block. A few tokens cannot use the processor well, because every weight is
 fetched for them alone; many tokens share each fetch, until attention, which grows with the square of the length, or
 the processor's arithmetic becomes the limit.
 
@@ -29,8 +29,8 @@ def rate(column: str) -> pl.Expr:
 
 VALUE = {
     "middle": rate("median_ms"),
-    "low": rate("p90_ms"),
-    "high": rate("p10_ms"),
+    "low": rate("high_ms"),
+    "high": rate("low_ms"),
     "repeat": rate("repeat_median_ms"),
 }
 

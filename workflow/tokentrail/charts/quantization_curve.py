@@ -15,9 +15,11 @@ TABLES = ("quantization",)
 CAPTION = """
 How far the predictions move (mean KL from the float32 model over the passage, or the prompt where no passage was read,
 logarithmic) against what is saved: at the left the bytes of all weights (logarithmic), at the right the measured time
-of one decode step. Full diamonds are packed: the codes were stored, and a kernel that reads them ran. Hollow circles
-are simulated: rounded weights that ran in float32, with bytes by the formula and no time. The cross is the model in
-bfloat16, the dashed line float32. The best marks are those at the lower left. Each row is one model.
+of one decode step, with its interval over the rounds. Full diamonds are packed: the codes were stored, and a kernel
+that reads them ran. Hollow circles are simulated: rounded weights that ran in float32, with bytes by the formula and
+no time. The cross is the model in bfloat16, the dashed line float32. The best marks are those at the lower left. A
+name with a † is of a scheme on whose codes most weights stood before, as the source stores them: it rounds nothing,
+and shows nothing of what its bits cost. Each row is one model.
 
 It does not show what other kernels or other machines would do: the times are those of the kernels and the machine of
 this run, one row at a time. A simulated scheme has no time at all, and whether it could be faster is not known. One
@@ -60,7 +62,7 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.HConcatChart:
     panels = [panel(rest, whole, "mib", by_bytes, "Against bytes", domain, height, look, leftmost=True)]
     timed = rest.filter(pl.col("decode_ms").is_not_null())
     if timed.height:
-        slowest = max(timed["decode_ms"].max(), whole["decode_ms"].max() or 0)
+        slowest = max(timed["decode_high_ms"].max(), whole["decode_ms"].max() or 0)
         by_time = alt.X(
             "decode_ms:Q",
             scale=alt.Scale(domain=[0, slowest * 1.25], nice=False),
@@ -83,7 +85,13 @@ def panel(
     look: Look,
     leftmost: bool,
 ) -> alt.LayerChart:
-    shown = rows.select("scheme", "execution", "families", "moved", "mib", "decode_ms")
+    shown = rows.select(
+        pl.when(pl.col("on_codes") >= quantized.CIRCULAR)
+        .then(pl.format("{} †", "scheme"))
+        .otherwise("scheme")
+        .alias("scheme"),
+        *("execution", "families", "moved", "mib", "decode_ms", "decode_low_ms", "decode_high_ms"),
+    )
     named = with_sides(shown.filter(pl.col("execution") != "simulated"), domain, height)
     y = alt.Y(
         "moved:Q",
@@ -106,8 +114,10 @@ def panel(
         kept = base.transform_filter(f"datum.execution === '{execution}'")
         return kept.mark_point(opacity=1, shape=MARKS[execution][0], **how).encode(tooltip=tooltip)
 
+    spread = base.mark_rule(strokeWidth=1.4, color=look.colour)
     layers = [
         rule,
+        *([spread.encode(x="decode_low_ms:Q", x2="decode_high_ms:Q")] if saved == "decode_ms" else []),
         marks("simulated", size=50, fill=theme.PAPER, strokeWidth=1.6, stroke=look.colour),
         marks("unquantized", size=70, filled=True, color=look.colour),
         marks("packed", size=90, filled=True, color=look.colour, stroke=theme.PAPER, strokeWidth=1),

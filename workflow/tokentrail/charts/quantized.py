@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 PARTS = {
@@ -24,19 +26,51 @@ ALONE = tuple(part for part in PARTS if part not in ("compute", "all"))
 SMALLEST = 1e-6
 """KL below which a chart does not tell values apart, in nats: float32 rounding reaches it."""
 KL = "KL from float32, nats (log)"
+CIRCULAR = 0.5
+"""Share of the weights that stood on a scheme's codes before, from which a row does not show what its bits cost."""
 
 
 def first_passage(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each model's first passage, with `moved`, `low` and `high`: the mean KL over it and its interval.
+    """What was measured on the first passage that each model can read, with `moved`, `low` and `high`: the mean KL over
+    it and its interval.
 
-    Without a passage `moved` is the KL on the prompt, and there is no interval.
+    Schemes that gave no answers are left out. Without a passage `moved` is the KL on the prompt, without an interval.
     """
-    first = frame.filter(pl.col("passage") == pl.col("passage").first().over("model"))
+    measured = frame.filter(pl.col("status") == "ok")
+    first = measured.filter(pl.col("passage") == pl.col("passage").first().over("model"))
     return first.with_columns(
         moved=pl.coalesce("mean_kl", "kl").clip(lower_bound=SMALLEST),
         low=pl.col("mean_kl_low").clip(lower_bound=SMALLEST),
         high=pl.col("mean_kl_high").clip(lower_bound=SMALLEST),
     )
+
+
+def is_circular(row: dict[str, Any]) -> bool:
+    """Whether most of the weights of a row stood on its codes before, as the source stores them."""
+    return (row["on_codes"] or 0) >= CIRCULAR
+
+
+def headline(rows: pl.DataFrame) -> dict[str, Any] | None:
+    """The packed row with the fewest bytes, of equals the first; None if nothing ran packed.
+
+    Bytes follow from the shapes, so that no time and no answer decides which scheme is spoken of. `rows`: one model and
+    passage.
+    """
+    packed = rows.filter(pl.col("execution") == "packed").sort("payload_bytes", maintain_order=True)
+    return packed.row(0, named=True) if packed.height else None
+
+
+def counterpart(rows: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any] | None:
+    """The symmetric row beside an asymmetric one, or the reverse; None if there is none. `rows`: one model and passage.
+
+    Bits, group size, weights, execution and everything else that is done beyond the plain scheme are the same.
+    """
+    method = set(row["method"].split(", ")) - {"plain"} ^ {"asymmetric"}
+    alike = (pl.col(name).eq_missing(pl.lit(row[name])) for name in ("bits", "group_size", "families", "execution"))
+    for found in rows.filter(*alike).to_dicts():
+        if set(found["method"].split(", ")) - {"plain"} == method:
+            return found
+    return None
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:

@@ -128,3 +128,16 @@ def with_factors(experiment: pl.DataFrame) -> pl.DataFrame:
         levels.list.get(place).str.strip_prefix(f"{factor}: ").alias(f"factor {factor}")
         for place, factor in enumerate(factors)
     )
+
+
+def uniform_on_first(tokens: pl.DataFrame) -> pl.DataFrame:
+    """For each model and prompt, the `uniform` weight on the first token: that of attention that is spread evenly.
+
+    The query at position q sees q + 1 positions; the mean is over all queries but the first, as in `sink`.
+    """
+    seen = pl.col("position") + 1
+    return (
+        tokens.filter(pl.col("position") > 0)
+        .group_by("model", "prompt", maintain_order=True)
+        .agg(uniform=(1 / seen).mean())
+    )

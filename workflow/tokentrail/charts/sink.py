@@ -9,15 +9,17 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.by_layer import layer_axis, with_depth
+from tokentrail.charts.select import uniform_on_first
 
-TABLES = ("sink",)
+TABLES = ("sink", "tokens")
 CAPTION = """
 At the left, the weight that attention puts on the first token, mean over heads and over the tokens after it, layer by
-layer; each thin line is one prompt, the thick one their mean. At the right, how far the prediction moves when the
-first token is taken away in four ways: no later token sees it (mask); it keeps its weights and hands over nothing
-(drop value); it hands over its value and all other weights grow as if it were masked (renormalise); another token
-stands in its place (replace token). Small marks are prompts, the large mark with the number is their mean. Masking is
-dropping the value and renormalising at once. A KL below a millionth is drawn there.
+layer; each thin line is one prompt, the thick one their mean. The grey rule is what attention spread evenly over the
+visible positions would put there, mean over the prompts: a weight near it is no sink. At the right, how far the
+prediction moves when the first token is taken away in four ways: no later token sees it (mask); it keeps its weights
+and hands over nothing (drop value); it hands over its value and all other weights grow as if it were masked
+(renormalise); another token stands in its place (replace token). Small marks are prompts, the large mark with the
+number is their mean. Masking is dropping the value and renormalising at once. A KL below a millionth is drawn there.
 
 It does not show that a large weight matters: the weight is what attention has left over as much as what it needs. The
 KL counts every change of the distribution; the first token may stay the same with a large one. All layers are changed
@@ -39,13 +41,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if not models:
         return theme.finish(theme.nothing("No model with attention was tested."), title, CAPTION, settings)
     rows = rows.filter(pl.col("model").is_in(models))
-    body = alt.hconcat(weights_panel(rows, settings), kl_panel(rows, models, settings), spacing=110, bounds="flush")
+    body = alt.hconcat(
+        weights_panel(rows, tables["tokens"], settings), kl_panel(rows, models, settings), spacing=110, bounds="flush"
+    )
     return theme.finish(
         alt.vconcat(theme.key(settings, models), body, spacing=8) if len(models) > 1 else body, title, CAPTION, settings
     )
 
 
-def weights_panel(rows: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChart:
+def weights_panel(rows: pl.DataFrame, tokens: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChart:
     once = with_depth(rows.unique(["model", "prompt", "layer"], keep="first", maintain_order=True))
     shown = once.select("model", "prompt", "layer", "at", weight=pl.col("weight_on_first").round_sig_figs(4))
     prompts = shown["prompt"].n_unique()
@@ -69,7 +73,19 @@ def weights_panel(rows: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChar
         shape=alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None),
         tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip("weight:Q", format=".3g")],
     )
-    drawn = (lines, marks, mean) if prompts > 1 else (lines, marks)
+    even = uniform_on_first(tokens).join(once, on=["model", "prompt"], how="semi").select(pl.col("uniform").mean())
+    label = even.with_columns(label=pl.lit("spread evenly"))
+    rule = (
+        alt.Chart(label)
+        .mark_rule(color=theme.MUTED, strokeWidth=1.4)
+        .encode(y=alt.Y("uniform:Q", scale=alt.Scale(domain=[0, 1])), tooltip=[alt.Tooltip("uniform:Q", format=".3f")])
+    )
+    named = (
+        alt.Chart(label)
+        .mark_text(align="right", baseline="bottom", dx=-4, dy=-3, color=theme.MUTED)
+        .encode(x=alt.value(base.width), y="uniform:Q", text="label:N")
+    )
+    drawn = (rule, named, lines, marks, mean) if prompts > 1 else (rule, named, lines, marks)
     return alt.layer(*drawn).properties(title=theme.heading("Weight on the first token"))
 
 

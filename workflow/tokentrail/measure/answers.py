@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tokentrail.errors import NotFiniteError
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -43,7 +45,13 @@ def answer(logits: Tensor, target: int) -> Answer:
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """(..., vocabulary) -> the same, log softmax in float64."""
+    """(..., vocabulary) -> the same, log softmax in float64.
+
+    Raises NotFiniteError if a logit is NaN or infinite: ranks and divergences of such logits look like numbers.
+    """
+    if not logits.isfinite().all():
+        kind = str(logits.dtype).removeprefix("torch.")
+        raise NotFiniteError(f"the pass overflows: its logits hold NaN or infinity in {kind}; leave out this input")
     return logits.double().log_softmax(dim=-1)
 
 

@@ -6,28 +6,32 @@ from typing import Any
 
 import polars as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from tokentrail.forward.frame import forward
-from tokentrail.measure.prompts import encoded
-from tokentrail.measure.reference import open_reference, reference_logits
+from tokentrail.errors import NotFiniteError
+from tokentrail.forward.frame import Model, forward
+from tokentrail.measure.overflow import Overflow, overflow
+from tokentrail.measure.prompts import Encoded, encoded
+from tokentrail.measure.reference import open_reference, reference_logits, reference_sites
 from tokentrail.weights.load import Loaded, load_model
 
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `parity`: every position of every prompt."""
+    """Table `parity`: every position of every prompt.
+
+    Raises NotFiniteError, naming layer and site, if a pass overflows float32.
+    """
     prompts = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     truth = load_model(loaded.checkpoint, torch.float64, loaded.device)
-    frames = [
-        compared(
-            ours=forward(loaded.model, prompt.ids)[0],
-            reference=reference_logits(reference, prompt.ids)[0],
-            truth=forward(truth, prompt.ids)[0],
-        ).with_columns(prompt=pl.lit(prompt.name))
-        for prompt in prompts
-    ]
+    frames = []
+    for prompt in prompts:
+        ours, theirs = forward(loaded.model, prompt.ids)[0], reference_logits(reference, prompt.ids)[0]
+        if not (ours.isfinite().all() and theirs.isfinite().all()):
+            check_finite(loaded.model, reference, prompt)
+        of_prompt = compared(ours, theirs, truth=forward(truth, prompt.ids)[0])
+        frames.append(of_prompt.with_columns(prompt=pl.lit(prompt.name)))
     return pl.concat(frames).with_columns(
         model=pl.lit(settings["model"]), tolerance=pl.lit(settings["tolerance"], dtype=pl.Float64)
     )
@@ -46,4 +50,20 @@ def compared(ours: Tensor, reference: Tensor, truth: Tensor) -> pl.DataFrame:
             "max_abs_error_reference": (reference - truth).abs().amax(dim=-1).tolist(),
             "max_abs_logit": truth.abs().amax(dim=-1).tolist(),
         }
+    )
+
+
+def check_finite(model: Model, reference: nn.Module, prompt: Encoded) -> None:
+    """Raises NotFiniteError if our pass or transformers' holds NaN or infinity at any site of the prompt."""
+    ours, theirs = overflow(model, prompt.ids), Overflow()
+    reference_sites(reference, prompt.ids, theirs.see)
+    if ours.first is None and theirs.first is None:
+        return
+    if ours.first is not None and theirs.first is not None:
+        said = f"the model's own pass overflows float32, {ours}, and in transformers as here, {theirs}"
+    else:
+        said = f"one of the two passes overflows float32: ours {ours}, transformers' {theirs}"
+    raise NotFiniteError(
+        f"on prompt {prompt.name}, {said}; leave out the prompt or the model, or choose weights that float32 is enough "
+        "for"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Tap
+from tokentrail.measure.parity import check_finite
 from tokentrail.measure.prompts import encoded
 from tokentrail.measure.reference import open_reference, reference_sites
 from tokentrail.weights.load import Loaded
@@ -32,7 +34,7 @@ class Compare(Tap):
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `parity_layers`."""
+    """Table `parity_layers`. Raises NotFiniteError, naming layer and site, if a pass overflows float32."""
     prompts = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     frames = []
@@ -41,5 +43,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
         reference_sites(reference, prompt.ids, lambda site, layer, x, seen=seen: seen.update({(site, layer): x}))
         compare = Compare(seen)
         forward(loaded.model, prompt.ids, tap=compare)
+        if not all(math.isfinite(row["max_abs_diff"]) for row in compare.rows):
+            check_finite(loaded.model, reference, prompt)
         frames.append(pl.DataFrame(compare.rows).with_columns(prompt=pl.lit(prompt.name)))
     return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def open_passage(loaded: Loaded, name: str, path: str, window: int) -> Passage:
     is no text, or has fewer than two tokens.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8").strip()
+        text = Path(path).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         raise PromptError(f"passage {name} cannot be read from {path}; give the path of a text file in UTF-8") from None
     ids = loaded.tokenizer.encode(text or " ")
@@ -79,6 +80,20 @@ def open_passage(loaded: Loaded, name: str, path: str, window: int) -> Passage:
         name,
         ids=torch.tensor([cut + [0] * (longest - len(cut)) for cut in cuts], device=loaded.device),
         lengths=torch.tensor([len(cut) for cut in cuts], device=loaded.device),
+    )
+
+
+def unreadable(model: str, passage: str, nll: float, vocabulary: int) -> str:
+    """Why a passage measures nothing of a model, whose mean nll on it is `nll` nats; empty if it does.
+
+    A model that is worse than a uniform guess does not know the language of the text: what rounding moves there, for
+    the worse or for the better, says nothing of its answers.
+    """
+    if nll <= math.log(vocabulary):
+        return ""
+    return (
+        f"{model} loses {nll:.2f} nats a token on {passage}, more than the {math.log(vocabulary):.2f} of a uniform "
+        f"guess over its {vocabulary:,} tokens: it cannot read this text"
     )
 
 

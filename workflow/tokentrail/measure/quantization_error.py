@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -9,16 +10,19 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.errors import OutOfRangeError
 from tokentrail.forward import spec as specs
 from tokentrail.measure.quantization_cases import Case, cases
 from tokentrail.quantize.groups import cut, lines
+from tokentrail.quantize.moved import moved
 from tokentrail.quantize.parts import HEAD, TOKENS, parts
-from tokentrail.quantize.quantizer import dequantize, quantize
+from tokentrail.quantize.quantizer import Quantized, dequantize, quantize
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import named_tensors, turned_tensors, usable_device
 
 FAR = 4  # standard deviations beyond which a weight counts as an outlier
 SHOWN = 6  # weights and codes shown of each matrix
+NO_CODES = {"mean_abs_error": None, "relative_error": None, "first_scale": None, "first_codes": ""}
 
 
 @torch.inference_mode()
@@ -42,25 +46,41 @@ def in_order(spec: specs.Spec, case: Case) -> list[str]:
 
 def row(case: Case, name: str, matrix: Tensor, turned: bool) -> dict[str, Any]:
     """matrix (out, in) -> what the table says of it."""
-    q = quantize(matrix, case.scheme, turned)
-    error = (dequantize(q) - matrix).abs().mean().item()
     std, largest = matrix.std(correction=0).item(), matrix.abs().max().item()
     far = matrix.abs() > FAR * std
-    groups = [(part.any(dim=-1)).sum().item() for part in cut(lines(far, case.scheme, turned), case.scheme)]
-    as_stored = (t.t() if turned else t for t in (matrix, q.codes))
-    weights, codes = (t.flatten()[:SHOWN].tolist() for t in as_stored)
+    outlying = [(part.any(dim=-1)).sum().item() for part in cut(lines(far, case.scheme, turned), case.scheme)]
+    groups = [math.prod(part.shape[:2]) for part in cut(lines(matrix, case.scheme, turned), case.scheme)]
+    try:
+        codes = of_codes(quantize(matrix, case.scheme, turned, name), matrix, turned)
+    except OutOfRangeError as why:
+        codes = NO_CODES | {"status": "skipped", "reason": str(why)}
     return case.about | {
         "tensor": name,
         "shape": "x".join(map(str, matrix.shape)),
-        "mean_abs_error": error,
         "std": std,
-        "relative_error": error / std if std else 0.0,
         "max_abs": largest,
         "max_sigma": largest / std if std else 0.0,
         "beyond_4_sigma": far.double().mean().item(),
-        "groups": q.scales.numel(),
-        "groups_with_outlier": sum(groups),
-        "first_scale": q.scales.flatten()[0].item(),
-        "first_weights": ", ".join(f"{w:.4f}" for w in weights),
-        "first_codes": ", ".join(map(str, codes)),
+        "groups": sum(groups),
+        "groups_with_outlier": sum(outlying),
+        "first_weights": ", ".join(f"{w:.4f}" for w in first(matrix, turned)),
+        **codes,
     }
+
+
+def of_codes(q: Quantized, matrix: Tensor, turned: bool) -> dict[str, Any]:
+    """What the table says of a matrix's codes."""
+    change = moved(matrix, dequantize(q), q.scales)
+    return {
+        "mean_abs_error": change.mean_abs_error,
+        "relative_error": change.relative_error,
+        "first_scale": q.scales.flatten()[0].item(),
+        "first_codes": ", ".join(map(str, first(q.codes, turned))),
+        "status": "ok",
+        "reason": "",
+    }
+
+
+def first(matrix: Tensor, turned: bool) -> list:
+    """The first numbers of a matrix (out, in), in the order of the checkpoint."""
+    return (matrix.t() if turned else matrix).flatten()[:SHOWN].tolist()

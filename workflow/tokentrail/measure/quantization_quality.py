@@ -13,19 +13,22 @@ import polars as pl
 import torch
 
 from tokentrail import tables
-from tokentrail.errors import QuantizationError
+from tokentrail.errors import NotFiniteError, OutOfRangeError, QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.bootstrap import interval
-from tokentrail.measure.passages import Expected, Passage, Reading, expected, open_passage, read
+from tokentrail.measure.overflow import overflow
+from tokentrail.measure.passages import Expected, Passage, Reading, expected, open_passage, read, unreadable
 from tokentrail.measure.prompts import Encoded, encoded
 from tokentrail.measure.quantization_cases import Case, cases, in_words, method
+from tokentrail.measure.quantization_weights import in_bfloat16, stored_dtypes, together
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.quantize.payload import model_payload
 from tokentrail.quantize.simulate import Simulation
 from tokentrail.weights.load import Loaded, load_model
 
 SAME = 1e-4  # of the largest logit: float32 rounding stays ten times below, a wrong code or scale lies far above
+UNMOVED = {"weight_error": None, "on_codes": None}
 NOT_PACKED = {"stored_bytes": None, "parity_float32": None, "parity_bfloat16": None}
 UNQUANTIZED = {
     "bits": None,
@@ -34,8 +37,10 @@ UNQUANTIZED = {
     "execution": "unquantized",
     "detail": "",
     "method": "",
-    "note": "",
 }
+QUANTITIES = [f"{name}{end}" for name in ("perplexity", "mean_kl", "top1_agreement") for end in ("", "_low", "_high")]
+ON_PASSAGE = ("positions", *QUANTITIES)
+ON_PROMPT = ("kl", "top1_token", "top1_probability", "target_probability", "target_rank")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ class Reference:
     prompt: Encoded
     said: Answer
     passages: list[tuple[Passage, Expected]]
+    """Those that the model can read."""
+    unread: dict[str, str]
+    """The others by name, each with the reason."""
 
 
 @torch.inference_mode()
@@ -53,19 +61,38 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     if not settings["schemes"]:
         return tables.frame("quantization_quality", [])
     spec = loaded.model.spec
-    whole = model_payload(spec)
+    whole, checkpoint = model_payload(spec), loaded.checkpoint
     against = reference(loaded, settings)
 
-    def rows(model: Model, payload: int, **about) -> Iterator[dict[str, Any]]:
-        said = compared(model, loaded, against, settings["bootstrap"])
-        sizes = {"payload_bytes": payload, "compression": whole / payload}
-        yield from (NOT_PACKED | sizes | about | row for row in said)
+    def rows(model: Model, payload: int, **about) -> list[dict[str, Any]]:
+        try:
+            said = list(compared(model, loaded, against, settings["bootstrap"]))
+        except NotFiniteError as error:
+            where = f"{overflow(model, against.prompt.ids)} on {against.prompt.name}"
+            return [skipped(payload, "", f"{error} ({where})", **about)]
+        return [sized(payload) | about | row | {"status": "ok", "reason": ""} for row in said]
 
-    found = [*rows(loaded.model, whole, scheme="float32", **UNQUANTIZED)]
-    half = load_model(loaded.checkpoint, torch.bfloat16, loaded.device)
-    found += rows(half, whole // 2, scheme="bfloat16", **UNQUANTIZED)
+    def skipped(payload: int, passage: str, reason: str, **about) -> dict[str, Any]:
+        asked = {"prompt": against.prompt.name, "passage": passage, "bos_policy": loaded.tokenizer.bos_policy}
+        return (
+            dict.fromkeys((*ON_PROMPT, *ON_PASSAGE))
+            | sized(payload)
+            | about
+            | asked
+            | {"status": "skipped", "reason": reason}
+        )
+
+    def sized(payload: int) -> dict[str, Any]:
+        return NOT_PACKED | {"payload_bytes": payload, "compression": whole / payload}
+
+    as_it_is = UNQUANTIZED | {"stored_dtypes": stored_dtypes(checkpoint)}
+    plain = as_it_is | {"scheme": "float32", "weight_error": 0.0, "on_codes": None}
+    found = [*rows(loaded.model, whole, **plain)]
+    found += (skipped(whole, passage, reason, **plain) for passage, reason in against.unread.items())
+    half = load_model(checkpoint, torch.bfloat16, loaded.device)
+    found += rows(half, whole // 2, scheme="bfloat16", **as_it_is | together(in_bfloat16(checkpoint)))
     del half
-    simulation = Simulation(loaded.model, loaded.checkpoint)
+    simulation = Simulation(loaded.model, checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         for case in cases(spec, settings["schemes"]):
             print(f"{case.name}: {case.families}", flush=True)
@@ -74,18 +101,26 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 "detail": in_words(case.scheme),
                 "method": method(case.scheme),
                 "families": case.families,
+                "stored_dtypes": stored_dtypes(checkpoint, case.tensors),
             }
-            why = model_refusal(loaded.checkpoint, case.scheme, case.tensors, loaded.device) if case.packed else ""
-            simulated = simulation.apply(case.scheme, case.tensors)
-            found += rows(simulated, payload, execution="simulated", note=why, **about)
-            if case.packed and not why:
+            try:
+                simulated = simulation.apply(case.scheme, case.tensors)
+            except OutOfRangeError as error:
+                found.append(skipped(payload, "", str(error), execution="simulated", **about | UNMOVED))
+                continue
+            about |= together(simulation.moved.values())
+            found += rows(simulated, payload, execution="simulated", **about)
+            if not case.packed or found[-1]["status"] == "skipped":
+                continue
+            about |= {"execution": "packed"}
+            if why := model_refusal(checkpoint, case.scheme, case.tensors, loaded.device):
+                found.append(skipped(payload, "", why, **about))
+            else:
                 path = Path(folder, "packed.safetensors")
-                write_packed(loaded.checkpoint, case.scheme, case.tensors, path)
+                write_packed(checkpoint, case.scheme, case.tensors, path)
                 packed, exact = read_packed(path), read_packed(path, torch.float32)
                 about |= parity(packed, exact, simulated, against.prompt, case)
-                found += rows(
-                    packed, payload, execution="packed", note="", **about | {"stored_bytes": path.stat().st_size}
-                )
+                found += rows(packed, payload, **about | {"stored_bytes": path.stat().st_size})
                 path.unlink()
     return tables.frame("quantization_quality", found, model=settings["model"], level=settings["bootstrap"]["level"])
 
@@ -109,16 +144,22 @@ def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case:
 
 def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:
     (prompt,) = encoded(loaded, settings)
-    passages = [open_passage(loaded, name, path, settings["window"]) for name, path in settings["passages"].items()]
-    return Reference(
-        prompt,
-        answer(forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0], prompt.target),
-        [(passage, expected(loaded.model, passage)) for passage in passages],
-    )
+    passages, unread = [], {}
+    for name, path in settings["passages"].items():
+        passage = open_passage(loaded, name, path, settings["window"])
+        says = expected(loaded.model, passage)
+        nll = read(loaded.model, passage, says).nll.mean()
+        if why := unreadable(settings["model"], name, nll, loaded.model.spec.vocabulary):
+            print(why, flush=True)
+            unread[name] = why
+        else:
+            passages.append((passage, says))
+    said = answer(forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0], prompt.target)
+    return Reference(prompt, said, passages, unread)
 
 
 def compared(model: Model, loaded: Loaded, against: Reference, bootstrap: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row for each passage, or one row without a passage: the prompt's answer, and what the passage says."""
+    """One row for each passage that can be read, or one without: the prompt's answer, and what the passage says."""
     prompt = against.prompt
     said = answer(forward(model, prompt.ids, read=last(prompt.ids))[0, 0], prompt.target)
     answered = {
@@ -134,11 +175,7 @@ def compared(model: Model, loaded: Loaded, against: Reference, bootstrap: dict[s
         reading = read(model, passage, beside)
         yield answered | {"passage": passage.name, "positions": len(reading.nll)} | summary(reading, bootstrap)
     if not against.passages:
-        yield answered | {"passage": "", "positions": None} | dict.fromkeys(quantities())
-
-
-def quantities() -> list[str]:
-    return [f"{name}{end}" for name in ("perplexity", "mean_kl", "top1_agreement") for end in ("", "_low", "_high")]
+        yield answered | {"passage": ""} | dict.fromkeys(ON_PASSAGE)
 
 
 def summary(reading: Reading, bootstrap: dict[str, Any]) -> dict[str, float]:
@@ -146,4 +183,4 @@ def summary(reading: Reading, bootstrap: dict[str, Any]) -> dict[str, float]:
     means = [(float(units.mean()), *interval(units, **bootstrap)) for units in reading]
     nll, divergence, agreement = means
     values = [*(float(np.exp(x)) for x in nll), *divergence, *agreement]
-    return dict(zip(quantities(), values, strict=True))
+    return dict(zip(QUANTITIES, values, strict=True))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import psutil
 import torch
@@ -19,7 +18,7 @@ from tokentrail.errors import ConfigError
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward
 from tokentrail.measure.quantization_cases import cases
-from tokentrail.measure.rounds import Prepare, shuffled
+from tokentrail.measure.rounds import Prepare, median_of, shuffled
 from tokentrail.measure.timing import Ours, random_ids
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.weights.checkpoint import Checkpoint
@@ -103,6 +102,7 @@ def prepared(
 
 
 def milliseconds(kind: str, seconds: list[float], calls: int) -> dict[str, float]:
-    """Median, 10th and 90th percentile of the time of one call."""
-    low, middle, high = np.percentile(seconds, [10, 50, 90]) * 1000 / calls
-    return {f"{kind}_ms": float(middle), f"{kind}_p10_ms": float(low), f"{kind}_p90_ms": float(high)}
+    """The median time of one call and its interval, and the interval's level."""
+    taken = median_of([1000 * each / calls for each in seconds])
+    ends = {f"{kind}_ms": taken.middle, f"{kind}_low_ms": taken.low, f"{kind}_high_ms": taken.high}
+    return ends | {"level": taken.level}

@@ -6,8 +6,11 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail.measure.rounds import Median, median_of
+
 CASE = ("implementation", "kind", "context", "batch")
 KINDS = pl.Enum(["decode", "batch", "prefill"])
+INTERVAL = pl.Struct(dict.fromkeys(Median._fields, pl.Float64))
 SAME = ("operations", "parameter_bytes", "least_bytes", "threads", "status", "reason")
 
 
@@ -25,11 +28,16 @@ def measure(timing: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
         .agg(
             *(pl.col(column).first() for column in SAME),
             rounds=(first & pl.col("seconds").is_not_null()).sum(),
-            median_ms=ms.filter(first).median(),
+            first=ms.filter(first).drop_nulls(),
             p10_ms=ms.filter(first).quantile(0.1, "linear"),
             p90_ms=ms.filter(first).quantile(0.9, "linear"),
+            min_ms=ms.filter(first).min(),
+            max_ms=ms.filter(first).max(),
             repeat_median_ms=ms.filter(repeat).median(),
         )
+        .with_columns(pl.col("first").map_elements(interval, INTERVAL))
+        .unnest("first")
+        .rename({"middle": "median_ms", "low": "low_ms", "high": "high_ms"})
         .with_columns(
             model=pl.lit(settings["model"]),
             drift=pl.col("repeat_median_ms") / pl.col("median_ms") - 1,
@@ -48,6 +56,11 @@ def measure(timing: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
         .drop("operations", "parameter_bytes", "least_bytes")
         .sort("implementation", pl.col("kind").cast(KINDS), "context", "batch")
     )
+
+
+def interval(times: pl.Series) -> dict[str, float] | None:
+    """`median_of` as a struct; nothing for a case that was not timed."""
+    return median_of(times)._asdict() if len(times) else None
 
 
 def best(limits: pl.DataFrame, kind: str, work: str) -> float:

@@ -57,7 +57,7 @@ def write_packed(checkpoint: Checkpoint, scheme: Scheme, tensors: frozenset[str]
         if tied and not splits(spec, tensors):
             continue
         weights = tensor(TOKENS if tied else name)
-        stored |= as_stored(name, quantize(weights, scheme)) if name in tensors else {name: weights.float()}
+        stored |= as_stored(name, quantize(weights, scheme, name=name)) if name in tensors else {name: weights.float()}
     metadata = {
         "format": FORMAT,
         "scheme": json.dumps(asdict(scheme)),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tokentrail.errors import OutOfRangeError
 from tokentrail.quantize.groups import cut, groups_of_line, join, line_shape, lines, matrix_of
 from tokentrail.quantize.scheme import Scheme
 
@@ -28,19 +29,27 @@ class Quantized:
     turned: bool = False  # the checkpoint stores the matrix (in, out); matters to flattened groups alone
 
 
-def quantize(matrix: Tensor, scheme: Scheme, turned: bool = False) -> Quantized:
+def quantize(matrix: Tensor, scheme: Scheme, turned: bool = False, name: str = "the matrix") -> Quantized:
     """matrix (out, in), of any floating dtype -> its codes and scales, worked out in float32.
 
-    Raises QuantizationError if groups do not divide a line and the scheme refuses a rest.
+    Raises QuantizationError if groups do not divide a line and the scheme refuses a rest, and OutOfRangeError if a
+    scale, a middle or an outlier is too large for the format that it is stored in. Errors call the matrix `name`.
     """
     groups_of_line(line_shape(matrix.shape, scheme)[1], scheme)
-    matrix = matrix.float()
+    matrix = whole = matrix.float()
     places = largest(matrix, scheme.outliers)
     values = matrix.flatten()[places].to(scheme.scale_dtype)
     if len(places):
         matrix = matrix.flatten().index_fill(0, places, 0.0).view(matrix.shape)
     parts = [chosen(part, scheme) for part in cut(lines(matrix, scheme, turned), scheme)]
     codes, scales, middles = (join(list(of_parts)) for of_parts in zip(*parts, strict=True))
+    for what, stored_as in (("a scale", scales), ("a middle", middles), ("an outlier", values)):
+        if not stored_as.isfinite().all():
+            raise OutOfRangeError(
+                f"{scheme.scales} cannot hold {what} of {name}, whose largest weight is "
+                f"{whole.abs().max().item():.3g}: it ends at {torch.finfo(scheme.scale_dtype).max:.3g}; set scales to "
+                f"{'float32' if scheme.scales == 'bfloat16' else 'bfloat16 or float32'}"
+            )
     return Quantized(
         scheme,
         codes=matrix_of(codes, matrix.shape, scheme, turned).contiguous(),
@@ -94,6 +103,7 @@ def chosen_block(groups: Tensor, scheme: Scheme) -> Chosen:
     step, centre = widest(groups, scheme)
     if scheme.scale == "search":
         errors = torch.stack([squared_error(groups, step * share, centre, scheme) for share in SEARCHED])
+        errors = errors.nan_to_num(nan=torch.inf)  # a scale that its format cannot hold loses to any other
         step = step * groups.new_tensor(SEARCHED)[errors.argmin(dim=0)]  # the first of equals: the widest
     scales, middles = stored(step, centre, scheme)
     return Chosen(nearest(groups, scales, middles, scheme).to(torch.int8), scales, middles)

@@ -9,6 +9,7 @@ from torch import Tensor
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model
+from tokentrail.quantize.moved import Moved, moved
 from tokentrail.quantize.parts import HEAD, TOKENS, splits
 from tokentrail.quantize.quantizer import dequantize, quantize
 from tokentrail.quantize.scheme import Scheme
@@ -30,6 +31,8 @@ class Simulation:
         _, self.original = named_tensors(checkpoint)
         self.turned = turned_tensors(checkpoint)
         self.changed: frozenset[str] = frozenset()
+        self.moved: dict[str, Moved] = {}
+        """How far each tensor moved that the last call of `apply` quantized; a tied table once."""
 
     def apply(self, scheme: Scheme, tensors: frozenset[str]) -> Model:
         """The model with `tensors` quantized and read back, and everything else as in the checkpoint.
@@ -37,16 +40,18 @@ class Simulation:
         Valid until the next call. Raises QuantizationError if the scheme does not fit one of them.
         """
         model, apart = self.model, splits(self.spec, tensors)
-        for name in sorted(tensors | self.changed):
+        self.moved = {}
+        self.changed |= tensors  # until all is done, so that the next call restores what an error leaves behind
+        for name in sorted(self.changed):
             if name == HEAD and self.spec.tied:
                 continue
             weights = self.original(name).to(self.where(name).device)
             quantized = name in tensors and not (apart and name == TOKENS)
-            self.where(name).copy_(rounded(weights, scheme, name in self.turned) if quantized else weights)
+            self.where(name).copy_(self.rounded(name, weights, scheme) if quantized else weights)
         self.changed = tensors
         if not apart:
             return model
-        table = rounded(model.tokens, scheme, TOKENS in self.turned)
+        table = self.rounded(TOKENS, model.tokens, scheme)
         return replace(model, tokens=table) if TOKENS in tensors else replace(model, head=Linear(table))
 
     def where(self, name: str) -> Tensor:
@@ -58,6 +63,8 @@ class Simulation:
                 return self.model.head.weight
         return getattr(self.model, name)
 
-
-def rounded(weights: Tensor, scheme: Scheme, turned: bool) -> Tensor:
-    return dequantize(quantize(weights, scheme, turned))
+    def rounded(self, name: str, weights: Tensor, scheme: Scheme) -> Tensor:
+        q = quantize(weights, scheme, name in self.turned, name)
+        read_back = dequantize(q)
+        self.moved[name] = moved(weights, read_back, q.scales)
+        return read_back

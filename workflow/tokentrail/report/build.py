@@ -106,6 +106,7 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         "whole": text.whole,
         "size": text.size,
         "signed": text.signed,
+        "decimals": text.decimals,
         "bytes": text.binary_bytes,
         "power": words.power,
         "counted": words.counted,
@@ -165,12 +166,16 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         counts = of(tables["census"], model=name)
         parity = of(tables["parity"], model=name)
         answer = sentences.answer(of(tables["next_token"], model=name, prompt=first_prompt))
-        lens = sentences.lens(of(tables["lens"], model=name, prompt=first_prompt))
+        lens = sentences.lens(of(tables["lens"], model=name), first_prompt, of(tables["patching"], model=name))
         hits = sentences.hits(of(tables["next_token"], model=name))
         swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
         close = sentences.parity(parity)
-        without = ablations.story(of(tables["ablations"], model=name, prompt=first_prompt))
-        far = distance.story(of(tables["filler_sweep"], model=name))
+        without = ablations.story(of(tables["ablations"], model=name))
+        far = distance.story(
+            of(tables["filler_sweep"], model=name),
+            settings["fillers"],
+            mixes="mamba2" in of(tables["long_range"], model=name)["mixer"],
+        )
         fewer = quantization.story(of(tables["quantization"], model=name))
         found.append(
             {
@@ -178,6 +183,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "index": index,
                 "label": look.label,
                 "note": look.note,
+                "trained": text.printable(settings["models"][name]["training_note"]),
                 "colour": look.colour,
                 "in_cells": of(tables["cells"], model=name).height > 0,
                 "tensors": counts.height,

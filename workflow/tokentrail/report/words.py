@@ -9,6 +9,9 @@ from markupsafe import Markup
 
 from tokentrail.charts.text import probability, scientific, visible, whole
 
+MANY = 4
+"""More places than this are counted, and not told one by one."""
+
 
 def chip(text: str) -> Markup:
     """A token inside a sentence."""
@@ -44,11 +47,9 @@ def listed(items: Sequence[Any]) -> Markup:
 
 def with_probability(p: float) -> str:
     """`with probability 0.815`, or in words where three decimals do not reach."""
-    if 0 < p < 0.001:
-        return "with a probability below 0.001"
-    if 0.9995 < p < 1:
-        return "with a probability above 0.999"
-    return f"with probability {probability(p)}"
+    bounds = {"<": "below", ">": "above"}
+    sign, _, bound = probability(p).rpartition(" ")
+    return f"with a probability {bounds[sign]} {bound}" if sign else f"with probability {bound}"
 
 
 def tally(part: int, total: int) -> str:
@@ -63,6 +64,18 @@ def tally(part: int, total: int) -> str:
 
 def percent_of(level: float) -> str:
     return f"{100 * level:g}%"
+
+
+def every(n: int, noun: str) -> str:
+    """`the one layer`, `both layers`, `all 12 layers`: as many as there are."""
+    return f"the one {noun}" if n == 1 else f"both {noun}s" if n == 2 else f"all {whole(n)} {noun}s"
+
+
+def at_layers(layers: Sequence[int]) -> str:
+    """`layer 3`, `layers 0 and 5`, `12 layers`: where something is the case, several if they tie."""
+    if len(layers) > MANY:
+        return counted(len(layers), "layer")
+    return f"{plural('layer', len(layers))} {ranges(sorted(layers))}"
 
 
 def ranges(numbers: Sequence[int]) -> str:

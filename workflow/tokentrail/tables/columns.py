@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataframely as dy
 
+STATUS = "^(ok|skipped)$"
+
 
 def text(description: str, **options) -> dy.String:
     return dy.String(description=description, **options)

@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
-from tokentrail.errors import TableError
+from tokentrail.errors import NotFiniteError, TableError
 from tokentrail.tables.registry import schema_of
 
 SCHEMA_VERSION = "1"
@@ -48,14 +49,15 @@ def atomic_path(path: Path):
 def write(table: str, frame: pl.DataFrame, path: Path, weights_sha256: str = "") -> None:
     """Check `frame` against the schema of `table` and put it at `path`, whole or not at all.
 
-    Raises TableError if a column is missing, unknown or holds values outside its declared range; NaN and
-    infinities are never valid.
+    Raises TableError if a column is missing, unknown or holds values outside its declared range, and NotFiniteError
+    for NaN and infinities, which are never valid: a model's values can make them.
     """
     schema = schema_of(table)
     expected = list(schema.column_names())
     if set(frame.columns) != set(expected):
         difference = sorted(set(frame.columns) ^ set(expected))
         raise TableError(f"table {table}: the columns {difference} are in the frame or in the schema, but not in both")
+    check_finite(frame)
     try:
         checked = schema.validate(frame.select(expected), cast=True)
     except Exception as error:
@@ -67,6 +69,21 @@ def write(table: str, frame: pl.DataFrame, path: Path, weights_sha256: str = "")
     }
     with atomic_path(path) as part:
         checked.write_parquet(part, compression="zstd", metadata=metadata)
+
+
+def check_finite(frame: pl.DataFrame) -> None:
+    """Raises NotFiniteError, naming the first row and column with NaN or infinity in it."""
+    for name in frame.select(cs.float()).columns:
+        bad = frame.filter(pl.col(name).is_nan() | pl.col(name).is_infinite())
+        if bad.is_empty():
+            continue
+        row = bad.row(0, named=True)
+        keys = [key for key in frame.columns if isinstance(row[key], str | int) and key != "model" and row[key] != ""]
+        where = [f"{key} {row[key]}" for key in keys]
+        raise NotFiniteError(
+            f"{name} comes out as {row[name]} in {bad.height} of {frame.height} rows, first at {', '.join(where[:5])}: "
+            f"a value of the model does not fit its number format; leave out what these rows ask for, or the model"
+        )
 
 
 def read(table: str, path: Path) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokentrail.tables.columns import Table, count, flag, number, prob, text
+from tokentrail.tables.columns import STATUS, Table, count, flag, number, prob, text
 
 
 class CacheSteps(Table):
@@ -53,9 +53,11 @@ class CacheSteps(Table):
 
 
 TIMED_KINDS = "^(decode|batch|prefill|matrix_peak|read_bandwidth)$"
-
-
-TIMING_STATUS = "^(ok|skipped)$"
+MEDIAN_LOW = (
+    "lower end of the median's interval, from the k-th fastest round to the k-th slowest: the narrowest that holds the "
+    "median with at least 95%, or the fastest and the slowest where six rounds were not taken"
+)
+MEDIAN_LEVEL = "probability with which the interval holds the median, whatever the distribution of the times"
 
 
 class Timed(Table):
@@ -95,17 +97,22 @@ class Timing(Timed):
         "bytes",
     )
     threads = count("threads that torch used", "threads", min=1)
-    status = text("`ok`, or `skipped`", regex=TIMING_STATUS)
+    status = text("`ok`, or `skipped`", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
 
 
 class TimingSummary(Timed):
-    """Median and percentiles of the rounds, beside the limits that the same process measured."""
+    """Median of the rounds with its interval, beside the limits that the same process measured."""
 
-    rounds = count("rounds of the first block, which the median and percentiles are over", "rounds")
+    rounds = count("rounds of the first block, which the median, its interval and the percentiles are over", "rounds")
     median_ms = number("median time of one call: a decode step, or a prefill", "ms", min=0.0, nullable=True)
-    p10_ms = number("10th percentile", "ms", min=0.0, nullable=True)
-    p90_ms = number("90th percentile", "ms", min=0.0, nullable=True)
+    low_ms = number(MEDIAN_LOW, "ms", min=0.0, nullable=True)
+    high_ms = number("upper end", "ms", min=0.0, nullable=True)
+    level = prob(MEDIAN_LEVEL, nullable=True)
+    p10_ms = number("10th percentile, interpolated; of few rounds nearly the fastest", "ms", min=0.0, nullable=True)
+    p90_ms = number("90th percentile, interpolated; of few rounds nearly the slowest", "ms", min=0.0, nullable=True)
+    min_ms = number("the fastest of the rounds", "ms", min=0.0, nullable=True)
+    max_ms = number("the slowest of the rounds", "ms", min=0.0, nullable=True)
     repeat_median_ms = number("median of the block at the end", "ms", min=0.0, nullable=True)
     drift = number("repeat_median_ms / median_ms - 1", "share", nullable=True)
     tokens_per_second = number("tokens of all rows together, at the median", "tokens/s", min=0.0, nullable=True)
@@ -129,7 +136,7 @@ class TimingSummary(Timed):
         nullable=True,
     )
     threads = count("threads that torch used", "threads", min=1)
-    status = text("`ok`, or `skipped`", regex=TIMING_STATUS)
+    status = text("`ok`, or `skipped`", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
 
 

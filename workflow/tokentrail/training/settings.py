@@ -12,6 +12,8 @@ from tokentrail.config import Name, Section, explain
 from tokentrail.errors import ConfigError
 
 FILE = Path(__file__).with_name("training.yaml")
+PASSAGE = "passage"
+"""The one stage of all reference models together."""
 
 
 class Phase(Section):
@@ -79,6 +81,17 @@ class Evaluation(Section):
     """How often a paragraph of filler stands between."""
 
 
+class Passage(Section):
+    """A text that none of them has read, to predict token by token."""
+
+    seed: int
+    """Seed of the text; no training and no tokenizer is made from it."""
+    stories: int = Field(ge=1)
+    """Stories that it tells, interleaved."""
+    words: int = Field(ge=20)
+    """Words, at most."""
+
+
 class Reference(Section):
     """All of them, and what they share."""
 
@@ -86,6 +99,8 @@ class Reference(Section):
     """The tokenizer."""
     evaluation: Evaluation
     """How well they copy names."""
+    passage: Passage
+    """A text that none of them has read."""
     models: dict[Name, ReferenceModel] = Field(min_length=1)
     """The models by name."""
 
@@ -102,8 +117,13 @@ def read(path: Path) -> Reference:
         raise ConfigError(explain(error)) from None
 
 
-def of_stage(reference: Reference, stage: str, model: str) -> dict[str, Any]:
-    """Exactly the settings that a stage of a reference model uses, as plain data. Raises ConfigError."""
+def of_stage(reference: Reference, stage: str, model: str | None = None) -> dict[str, Any]:
+    """Exactly the settings that a stage of a reference model uses, or the passage of none, as plain data.
+
+    Raises ConfigError.
+    """
+    if stage == PASSAGE:
+        return reference.passage.model_dump()
     if model not in reference.models:
         raise ConfigError(f"there is no reference model {model!r}; there are {', '.join(reference.models)}")
     chosen = reference.models[model]

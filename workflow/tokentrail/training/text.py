@@ -100,10 +100,16 @@ def is_held_out(name: str) -> bool:
 
 
 class Writer:
-    """Writes training texts of about a given number of tokens, as `count` counts them. One seed, one sequence."""
+    """Writes texts of about a given number of tokens, as `count` counts them. One seed, one sequence.
 
-    def __init__(self, parts: Parts, seed: int, count: Callable[[str], int]):
+    They are training texts, or with `held_out` texts of the names and the pairs of head and tail that no training text
+    holds.
+    """
+
+    def __init__(self, parts: Parts, seed: int, count: Callable[[str], int], held_out: bool = False):
         self.parts = parts
+        self.held_out = held_out
+        self.templates = parts.held_out_templates if held_out else parts.templates
         self.rng = random.Random(seed)
         self.count = count
         self.raw = parts.raw
@@ -142,7 +148,7 @@ class Writer:
         heads, tails = [], []
         for i in range(number):
             people = {"a": cast[2 * i], "b": cast[2 * i + 1]}
-            template = rng.choice(self.parts.templates)
+            template = rng.choice(self.templates)
             thing = rng.choice(self.raw["stories" if template.kind == "telling" else "objects"])
             heads.append((self.head(template, people, thing), "", ""))
             tails.append((self.tail(template, people, thing), f" {people[template.asks_for]}", "."))
@@ -213,7 +219,7 @@ class Writer:
         return sentence
 
     def people(self, number: int) -> list[str]:
-        """Different names: most of them common, some rare, some made up."""
+        """Different names: most of them common, some rare, some made up; or all of them held out."""
         names: list[str] = []
         while len(names) < number:
             name = self.name()
@@ -224,6 +230,8 @@ class Writer:
     def name(self) -> str:
         rng, names = self.rng, self.raw["names"]
         kind = rng.random()
+        if self.held_out:
+            return rng.choice(names["held_out"]) if kind < 0.5 else self.parts.made_up_name(rng, held_out=True)
         if kind < 0.42:
             return rng.choice(names["common"])
         if kind < 0.52:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, header
+from tokentrail.weights import cache, header, model_config
 
 ONLY_FOR_CONVERSION = (".whl", ".gguf")  # read once, so a cache without them is still whole
 
@@ -86,7 +86,7 @@ def open_checkpoint(weights: pl.DataFrame) -> Checkpoint:
     """
     rows = weights.select("file", "sha256").rows()
     files: dict[str, Path] = {}
-    for name, sha256 in rows:
+    for name, sha256 in rows:  # a derived file comes after the source file of its name, and is what counts
         blob = cache.find(name, sha256)
         if blob is None and name.endswith(ONLY_FOR_CONVERSION):
             continue
@@ -100,19 +100,9 @@ def open_checkpoint(weights: pl.DataFrame) -> Checkpoint:
             f"the weights table lists no {'config.json' if tensors else 'tensors'}; run `{cache.REMEDY}`"
         )
     return Checkpoint(
-        config=_config(files["config.json"]),
+        config=model_config.read(files["config.json"]),
         tensor_files=tuple(files[name] for name, _ in tensors),
         tokenizer_file=files.get("tokenizer.json"),
         sha256=identity,
         files=files,
     )
-
-
-def _config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        config = None
-    if not isinstance(config, dict):
-        raise WeightsError("config.json of the model is not a JSON object; fetch it again or correct its source")
-    return config

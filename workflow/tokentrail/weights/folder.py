@@ -7,7 +7,8 @@ from typing import Any
 
 from tokentrail.errors import WeightsError
 from tokentrail.weights import cache, layout
-from tokentrail.weights.layout import Fetched
+from tokentrail.weights.cache import Blob
+from tokentrail.weights.layout import Fetched, Place
 from tokentrail.weights.lock import Pins
 
 
@@ -17,23 +18,26 @@ def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
     Raises WeightsError if the folder or a file is missing or cannot be read, if it holds no weights of a kind
     that is read here, or if a file is not the one that was pinned.
     """
-    where = f"folder {source['path']}"
+    where = Place(f"folder {source['path']}", editable=True)
     folder = Path(source["path"]).expanduser()
     if not folder.is_dir():
         there = "is a file" if folder.exists() else "does not exist"
         raise WeightsError(f"source.path is {source['path']}, which {there}; give the folder that holds the weights")
-    names = layout.choose((path.name for path in folder.iterdir() if path.is_file()), where)
-    files = []
-    while names:
-        name = names.pop(0)
+    file = source.get("file", "")
+    names = [
+        path.relative_to(folder).as_posix() for each in layout.looked_into(folder, file) for path in each.iterdir()
+    ]
+    names = [name for name in names if (folder / name).is_file()]
+
+    def get(name: str) -> Blob:
+        path = folder / name
         try:
-            with (folder / name).open("rb"):
+            with path.open("rb"):
                 pass
         except OSError as error:
             raise WeightsError(
                 f"{name} in {where} cannot be read ({error.strerror}); put the file there or correct its permissions"
             ) from None
-        files.append(cache.store(folder / name, name, check=pins.check))
-        if name == layout.INDEX:
-            names += layout.shards(files[-1].path, where)
-    return Fetched(files, revision="", license="")
+        return cache.store(path, path.name, check=pins.check)
+
+    return Fetched(layout.collect(names, where, file, get), revision="", license="")

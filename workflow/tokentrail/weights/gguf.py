@@ -18,33 +18,39 @@ from tokentrail.weights.cache import Blob
 CONVERTER = "1"  # raise it whenever the derived files would come out different
 
 
-def convert(source: Blob) -> tuple[list[Blob], dict[str, Any]]:
+def convert(parts: list[Blob]) -> tuple[list[Blob], dict[str, Any]]:
     """The derived files of a GGUF, and what it states: `{"dtypes": [...], "license": ...}`.
 
-    Files that this version derived before from the same content are found again; otherwise they are made,
-    byte for byte the same each time. Raises WeightsError if the file is damaged or holds a NaN, or if its
-    architecture, tokenizer or a key or tensor in it is not supported.
+    `parts` are the files that it comes in, in their order; mostly there is one. Files that this version derived before
+    from the same content are found again; otherwise they are made, byte for byte the same each time. Raises
+    WeightsError if the file is damaged or holds a NaN, or if its architecture, tokenizer or a key or tensor in it is
+    not supported.
     """
-    key = f"gguf {source.sha256} converter {CONVERTER}"
+    key = f"gguf {' '.join(part.sha256 for part in parts)} converter {CONVERTER}"
     with cache.lock(key):
         known = cache.recall(key)
         files = [cache.find(name, sha256) for name, sha256 in known.get("files", {}).items()]
         if not files or None in files:
-            files, known = _convert(source)
+            files, known = _convert(parts)
             cache.remember(key, known)
     return files, known
 
 
-def _convert(source: Blob) -> tuple[list[Blob], dict[str, Any]]:
+def _convert(parts: list[Blob]) -> tuple[list[Blob], dict[str, Any]]:
     from safetensors.torch import save_file
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
-    reader = _open(source)
-    metadata = {name: field.contents() for name, field in reader.fields.items()}
+    readers, source = [_open(part) for part in parts], parts[0]
+    stated = [{name: field.contents() for name, field in reader.fields.items()} for reader in readers]
+    metadata = stated[0]
+    if "general.architecture" not in metadata:
+        raise WeightsError(f"{source.name} states no general.architecture; fetch it again or choose another")
+    _check_parts(parts, stated)
+    entries = [tensor for reader in readers for tensor in reader.tensors]
     # The small parts come first: they refuse most of what is not supported, and the tensors take long.
-    config = gguf_config.build(metadata, {tensor.name for tensor in reader.tensors}, source.name)
+    config = gguf_config.build(metadata, {tensor.name for tensor in entries}, source.name)
     tokenizer = gguf_tokenizer.build(metadata, GGUF_PRE_TOKENIZER_SPLITS, source.name)
-    tensors, stored = _tensors(reader, config, metadata["general.architecture"], source.name)
+    tensors, stored = _tensors(entries, config, metadata["general.architecture"], source.name)
     with cache.disk_errors(f"the tensors of {source.name}"), cache.staging() as folder:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
@@ -65,17 +71,26 @@ def _open(source: Blob):
     from gguf import GGUFReader
 
     try:
-        reader = GGUFReader(source.path)
-        if "general.architecture" not in reader.fields:
-            raise ValueError("it states no general.architecture")
+        return GGUFReader(source.path)
     except (ValueError, KeyError, IndexError, OverflowError, UnicodeDecodeError) as error:
         raise WeightsError(
             f"{source.name} is not a GGUF file, or it is truncated or damaged ({error}); fetch it again"
         ) from None
-    return reader
 
 
-def _tensors(reader, config: dict[str, Any], architecture: str, name: str):
+def _check_parts(parts: list[Blob], stated: list[dict[str, Any]]) -> None:
+    """Raises WeightsError unless each file says that it is this part of as many."""
+    for number, (part, metadata) in enumerate(zip(parts, stated, strict=True)):
+        found = metadata.get("split.no", 0), metadata.get("split.count", 1)
+        if found != (number, len(parts)):
+            raise WeightsError(
+                f"{part.name} says that it is part {found[0] + 1} of {found[1]} of a split GGUF, but stands as part "
+                f"{number + 1} of {len(parts)}; give the parts the names that llama.cpp gave them "
+                f"(<name>-00001-of-{found[1]:05}.gguf), or merge them with `llama-gguf-split --merge`"
+            )
+
+
+def _tensors(entries: list, config: dict[str, Any], architecture: str, name: str):
     """All tensors in float32 under their names in transformers, and what the file stores for each."""
     import numpy as np
     import torch
@@ -92,14 +107,14 @@ def _tensors(reader, config: dict[str, Any], architecture: str, name: str):
     if config["tie_word_embeddings"]:
         del shapes["lm_head.weight"]
     renamed = _renamed(architecture, config["num_hidden_layers"], list(shapes))
-    if unknown := [tensor.name for tensor in reader.tensors if tensor.name not in renamed]:
+    if unknown := [tensor.name for tensor in entries if tensor.name not in renamed]:
         raise WeightsError(
             f"{name} holds tensors that a {config['model_type']} model does not have "
             f"({', '.join(unknown[:5])}); choose a GGUF of a model without them"
         )
     tensors: dict[str, torch.Tensor] = {}
     stored: dict[str, dict[str, Any]] = {}
-    progress = track(reader.tensors, f"converting {name}", console=Console(stderr=True), transient=True)
+    progress = track(entries, f"converting {name}", console=Console(stderr=True), transient=True)
     for tensor in progress:
         dtype = tensor.tensor_type.name
         try:

@@ -12,13 +12,13 @@ import hashlib
 import logging
 import re
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tokentrail.errors import WeightsError
 from tokentrail.weights import cache, layout
 from tokentrail.weights.cache import Blob
-from tokentrail.weights.layout import Fetched
+from tokentrail.weights.layout import Fetched, Place
 from tokentrail.weights.lock import Pins
 from tokentrail.weights.progress import Progress
 
@@ -44,7 +44,7 @@ def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
     repository, revision = source["repository"], source["revision"]
     for pause in (*PAUSES, None):
         try:
-            return _fetch(repository, revision, pins)
+            return _fetch(repository, revision, source.get("file", ""), pins)
         except errors.HFValidationError:
             raise WeightsError(
                 f"source.repository is {repository!r}, which is no repository; give it as owner/name"
@@ -101,33 +101,30 @@ def _client():
     return Client()
 
 
-def _fetch(repository: str, revision: str, pins: Pins) -> Fetched:
-    where = f"repository {repository}"
+def _fetch(repository: str, revision: str, file: str, pins: Pins) -> Fetched:
     api = _client()
     commit = api.resolve_revision(repository, revision=revision).resolved
     there, license = _listing(api, repository, commit)
-    names = layout.choose(there, where)
-    files = []
-    while names:
-        name = names.pop(0)
-        files.append(_download(repository, commit, name, pins))
-        if name == layout.INDEX:
-            names += layout.shards(files[-1].path, where)
+    where = Place(f"repository {repository}")
+    files = layout.collect(there, where, file, lambda name: _download(repository, commit, name, pins))
     return Fetched(files, revision=commit, license=license)
 
 
 def _listing(api, repository: str, commit: str) -> tuple[list[str], str]:
     """The files of the commit and the license on its card; without network, the files cached."""
     import httpx2
-    from huggingface_hub import errors, try_to_load_from_cache
+    from huggingface_hub import constants, errors
+    from huggingface_hub.file_download import repo_folder_name
 
     try:
         info = api.model_info(repository, revision=commit)
     except (httpx2.TransportError, errors.OfflineModeIsEnabled):
-        config = try_to_load_from_cache(repository, "config.json", revision=commit)
-        if not isinstance(config, str):
+        folder = repo_folder_name(repo_id=repository, repo_type="model")
+        top = Path(constants.HF_HUB_CACHE, folder, "snapshots", commit)
+        cached = [path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file()]
+        if not any(name.endswith((".gguf", ".safetensors")) for name in cached):
             raise
-        return [path.name for path in Path(config).parent.iterdir()], ""
+        return cached, ""
     card = info.card_data.to_dict() if info.card_data else {}
     license = card.get("license")
     return [file.rfilename for file in info.siblings or []], license if isinstance(license, str) else ""
@@ -136,7 +133,8 @@ def _listing(api, repository: str, commit: str) -> tuple[list[str], str]:
 def _download(repository: str, commit: str, name: str, pins: Pins) -> Blob:
     from huggingface_hub import hf_hub_download
 
-    pointer = Path(hf_hub_download(repository, name, revision=commit, tqdm_class=functools.partial(Progress, name)))
+    plain = PurePosixPath(name).name
+    pointer = Path(hf_hub_download(repository, name, revision=commit, tqdm_class=functools.partial(Progress, plain)))
     # The client names what it stored by the hub's ETag.
     stored = pointer.resolve()
 
@@ -152,7 +150,7 @@ def _download(repository: str, commit: str, name: str, pins: Pins) -> Blob:
             )
         pins.check(name, found)
 
-    return cache.store(stored, name, how="link", check=check)
+    return cache.store(stored, plain, how="link", check=check)
 
 
 def _hashed_as(stored: Path, sha256: str) -> tuple[str, str]:
@@ -212,8 +210,9 @@ def explain(error: BaseException, repository: str, revision: str) -> str:
     return (
         f"{repository} at revision {revision} cannot be downloaded because {hub} was not reached "
         f"({_short(error)}); check the network, HF_ENDPOINT and the proxy, or fetch it by hand: put config.json, "
-        f"tokenizer.json and model.safetensors (or its parts and {layout.INDEX}) from {hub}/{repository}/tree/"
-        f"{revision} into one folder, without subfolders, and give that folder as a source of kind `folder`"
+        f"tokenizer.json and model.safetensors (or its parts and {layout.INDEX}), or the .gguf file, from "
+        f"{hub}/{repository}/tree/{revision} into one folder, without subfolders, and give that folder as a source of "
+        "kind `folder`"
     )
 
 

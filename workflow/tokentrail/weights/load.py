@@ -14,6 +14,7 @@ from torch import Tensor
 from tokentrail.errors import ConfigError, WeightsError
 from tokentrail.forward.assemble import assemble, shapes
 from tokentrail.forward.families import read_spec, recipes
+from tokentrail.forward.families.config_reader import OVERRIDE
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
 from tokentrail.forward.spec import Spec
@@ -136,13 +137,14 @@ def check_names(family: str, stored: set[str], made_from: dict[str, Recipe], use
     if missing := sorted(needed - stored):
         raise WeightsError(
             f"the checkpoint lacks the tensor {missing[0]} ({len(missing)} missing), which the family {family} needs; "
-            f"fetch it again or correct config.json"
+            f"fetch it again, or correct what config.json says under {OVERRIDE}"
         )
     allowed = needed | useless | ({"lm_head.weight"} if tied else set())
     if unknown := sorted(stored - allowed):
         raise WeightsError(
             f"the checkpoint holds the tensor {unknown[0]} ({len(unknown)} unknown), which the family {family} does "
-            f"not use; the model would not be what its config.json says"
+            f"not use, so the model would not be what its config.json says; correct that under {OVERRIDE}, or choose "
+            f"another checkpoint"
         )
 
 
@@ -150,5 +152,5 @@ def check_tied(head: Tensor, tokens: Tensor) -> None:
     if not torch.equal(head, tokens):
         raise WeightsError(
             "config.json says that the head is tied to the token table, but the stored lm_head.weight differs from "
-            "it; set tie_word_embeddings to false if the head is its own"
+            f"it; if the head is its own, set tie_word_embeddings: false under {OVERRIDE}"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tokentrail.errors import WeightsError
@@ -20,12 +20,18 @@ Entry = dict[str, dict[str, Any]]
 
 
 def key_of(source: dict[str, Any]) -> str:
-    """The name of a source in the lock file: kind, source and revision as configured."""
+    """The name of a source in the lock file: kind, source and revision as configured.
+
+    In a hub's repository, files of one name may lie in several folders: the one that is read is named as well.
+    """
     match source["kind"]:
         case "package":
             return f"package:{source['package']}@{source['version']}"
         case "hub":
-            return f"hub:{source['repository']}@{source['revision']}"
+            inside = source.get("file", "").rstrip("/")
+            folder = str(PurePosixPath(inside).parent) if inside.endswith((".gguf", ".safetensors")) else inside
+            below = f"/{folder}" if folder not in ("", ".") else ""
+            return f"hub:{source['repository']}@{source['revision']}{below}"
         case "folder":
             return f"folder:{source['path']}@"
     raise WeightsError(f"source.kind is {source['kind']!r}; it must be package, hub or folder")
@@ -103,7 +109,7 @@ def hold(source: dict[str, Any], lock_file: Path, files: list[Blob]) -> None:
 
 def _read(lock_file: Path) -> dict[str, Entry]:
     try:
-        raw = json.loads(lock_file.read_text(encoding="utf-8"))
+        raw = json.loads(lock_file.read_text(encoding="utf-8-sig"))
         if not all(isinstance(entry["sha256"], str) for files in raw.values() for entry in files.values()):
             raise TypeError
     except FileNotFoundError:

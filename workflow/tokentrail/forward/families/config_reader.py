@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tokentrail.errors import UnsupportedError
+from tokentrail.forward.families.without_effect import is_without_effect
 from tokentrail.forward.spec import Llama3Scaling, Rope
 
-# Keys that change nothing in the pass: bookkeeping, training and generation settings.
-WITHOUT_EFFECT = frozenset(
-    [
-        "_name_or_path",
-        "architectures",
-        "attention_dropout",
-        "attention_probs_dropout_prob",
-        "attn_pdrop",
-        "auto_map",
-        "bos_token_id",
-        "chunk_size_feed_forward",
-        "dtype",
-        "embd_pdrop",
-        "eos_token_id",
-        "finetuning_task",
-        "id2label",
-        "init_method",
-        "initializer_range",
-        "is_decoder",
-        "is_encoder_decoder",
-        "is_llama_config",
-        "keys_to_ignore_at_inference",
-        "label2id",
-        "mamba_chunk_size",
-        "max_window_layers",
-        "model_type",
-        "n_ctx",
-        "num_labels",
-        "output_attentions",
-        "output_hidden_states",
-        "output_router_logits",
-        "pad_token_id",
-        "pretraining_tp",
-        "problem_type",
-        "resid_pdrop",
-        "return_dict",
-        "rope_interleaved",
-        "router_aux_loss_coef",
-        "sep_token_id",
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
-        "task_specific_params",
-        "torch_dtype",
-        "transformers.js_config",
-        "transformers_version",
-        "unk_token_id",
-        "use_cache",
-    ]
-)
-
 _ABSENT = object()
+OVERRIDE = "the model's key `config` in the configuration"
+"""Where a value of a config.json is added, changed or taken out: possible for every source, a hub's too."""
 
 
 class ConfigReader:
@@ -82,11 +33,14 @@ class ConfigReader:
         self.asked.add(key)
         value = self.config.get(key, absent)
         if value is _ABSENT or (value is None and absent is _ABSENT):
-            raise UnsupportedError(
-                f"config.json lacks {key}, which the family {self.family} needs; add the value that the model was "
-                f"trained with"
-            )
+            raise self.lacks(key)
         return value
+
+    def lacks(self, key: str, hint: str = "") -> UnsupportedError:
+        return UnsupportedError(
+            f"config.json lacks {key}, which the family {self.family} needs; give the value that the model was "
+            f"trained with{hint} under {OVERRIDE}"
+        )
 
     def whole(self, key: str, absent: Any = _ABSENT) -> int:
         value = self.get(key, absent)
@@ -95,8 +49,12 @@ class ConfigReader:
         return value
 
     def real(self, key: str, absent: Any = _ABSENT) -> float:
-        value = self.get(key, absent)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        return self.number(key, self.get(key, absent))
+
+    def number(self, key: str, value: Any, infinite: bool = False) -> float:
+        """`value`, which is or stands in that of `key`, as a number; an infinite one only where it has a meaning."""
+        finite = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+        if not finite and not (infinite and isinstance(value, float) and math.isinf(value)):
             raise self.refuse(key, value, "a number")
         return float(value)
 
@@ -123,33 +81,40 @@ class ConfigReader:
     def done(self) -> None:
         """Refuse keys that nothing here reads: they may change the arithmetic."""
         for key, value in self.config.items():
-            harmless = key in self.asked or key in WITHOUT_EFFECT or key.startswith("_") or value is None
-            if not harmless:
+            if key not in self.asked and not is_without_effect(key, value):
                 raise UnsupportedError(
                     f"config.json has the key {key} = {value!r}, which the family {self.family} here does not know; "
-                    f"remove it if it does not change the forward pass"
+                    f"if it does not change the forward pass, take it out with {key}: null under {OVERRIDE}"
                 )
 
     def rope(self) -> Rope:
         """Theta and scaling, from `rope_theta` and `rope_scaling` or from `rope_parameters`."""
-        parameters = self.get("rope_parameters", None) or self.get("rope_scaling", None) or {}
+        newer, older = (self.get(key, None) or {} for key in ("rope_parameters", "rope_scaling"))
+        if older and newer and older != newer:
+            raise self.refuse(
+                "rope_scaling", older, f"what rope_parameters says, which is {newer!r}, or only one of them"
+            )
+        key, parameters = ("rope_scaling", older) if older else ("rope_parameters", newer)
+        if not isinstance(parameters, dict):
+            raise self.refuse(key, parameters, "a mapping")
         theta = parameters.get("rope_theta", self.get("rope_theta", None))
-        if theta is None:  # elsewhere that means 10,000, here it must be stated
-            theta = self.real("rope_theta")
+        if theta is None:  # what a model was trained with must be stated, whatever elsewhere stands in for it
+            raise self.lacks("rope_theta", hint=" (transformers assumes rope_theta: 10000.0)")
         self.only("partial_rotary_factor", 1, None, absent=None)
         kind = parameters.get("rope_type", parameters.get("type", "default"))
         known = {"rope_theta", "rope_type", "type"}
         scaling = None
         if kind == "llama3":
             keys = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-            missing = [key for key in keys if key not in parameters]
+            missing = [each for each in keys if each not in parameters]
             if missing:
-                raise self.refuse("rope_scaling", parameters, f"a llama3 scaling with {', '.join(keys)}")
-            scaling = Llama3Scaling(*(float(parameters[key]) for key in keys[:3]), int(parameters[keys[3]]))
+                raise self.refuse(key, parameters, f"a llama3 scaling with {', '.join(keys)}")
+            *factors, trained = (self.number(each, parameters[each]) for each in keys)
+            scaling = Llama3Scaling(*factors, int(trained))
             known |= set(keys)
         elif kind != "default":
             raise self.refuse("rope_type", kind, "'default', 'llama3'")
         unknown = {k: v for k, v in parameters.items() if k not in known and v not in (None, 1.0)}
         if unknown:
-            raise self.refuse("rope_scaling", unknown, f"only the keys {', '.join(sorted(known))}")
-        return Rope(theta=float(theta), scaling=scaling)
+            raise self.refuse(key, unknown, f"only the keys {', '.join(sorted(known))}")
+        return Rope(theta=self.number("rope_theta", theta), scaling=scaling)

@@ -32,7 +32,7 @@ def read(config: dict[str, Any]) -> Spec:
     if not isinstance(kinds, list) or len(kinds) != c.whole("num_hidden_layers"):
         raise c.refuse("layer_types", kinds, "a list with one kind for each of num_hidden_layers")
     for kind in kinds:
-        if kind not in KINDS:
+        if kind not in list(KINDS):  # whatever stands there: not all values can be looked up
             raise c.refuse("layer_types", kind, ", ".join(KINDS))
     ffn = Ffn("swiglu", width=c.whole("shared_intermediate_size"), bias=False)
     spec = Spec(
@@ -85,7 +85,10 @@ def read_mamba2(c: ConfigReader, width: int, norm: Norm) -> Mamba2:
     head_dim = c.divides("mamba_n_heads", heads, inner, "mamba_expand * hidden_size")
     c.only("mamba_d_head", head_dim, "auto")
     c.divides("mamba_n_groups", groups, heads, "mamba_n_heads")
-    low, high = c.get("time_step_limit", None) or (0.0, float("inf"))  # absent: no limit, as in Mamba2
+    limits = c.get("time_step_limit", None) or (0.0, float("inf"))  # absent: no limit, as in Mamba2
+    if not isinstance(limits, list | tuple) or len(limits) != 2:
+        raise c.refuse("time_step_limit", limits, "the smallest and the largest step")
+    low, high = (c.number("time_step_limit", limit, infinite=True) for limit in limits)
     return Mamba2(
         heads=heads,
         head_dim=head_dim,
@@ -94,8 +97,8 @@ def read_mamba2(c: ConfigReader, width: int, norm: Norm) -> Mamba2:
         conv_width=c.whole("mamba_d_conv"),
         conv_bias=c.flag("mamba_conv_bias"),
         proj_bias=c.flag("mamba_proj_bias"),
-        dt_min=float(low),
-        dt_max=float(high),
+        dt_min=low,
+        dt_max=high,
         eps=norm.eps,
     )
 

@@ -31,7 +31,8 @@ def read_rotary(c: ConfigReader, qk_norm: bool, qkv_bias: bool, out_bias: bool) 
     if c.family != "llama":
         c.only("use_sliding_window", False, absent=False)
         c.get("sliding_window", None)  # the size of a window that is not used
-    for kind in c.get("layer_types", None) or []:
+    kinds = c.get("layer_types", None) or []
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
         if kind != "full_attention":
             raise c.refuse("layer_types", kind, "'full_attention'")
     norm = Norm("rmsnorm", c.real("rms_norm_eps"))

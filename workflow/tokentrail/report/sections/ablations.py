@@ -7,9 +7,20 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from tokentrail.charts.select import MIXERS, OPERATIONS, first_prompt
-from tokentrail.charts.text import probability, whole
-from tokentrail.report.words import chip, counted, plural, ranges, sentence_case, tally, with_probability
+from tokentrail.charts.select import MIXERS, OPERATIONS, ordered
+from tokentrail.charts.text import printable, probability, whole
+from tokentrail.report.claims import DECIMALS, answered, leading, needed, trailing, way, without_kind
+from tokentrail.report.words import (
+    MANY,
+    at_layers,
+    chip,
+    counted,
+    every,
+    listed,
+    sentence_case,
+    tally,
+    with_probability,
+)
 
 FEW = 3
 """As many exceptions are told one by one; more are counted."""
@@ -21,22 +32,21 @@ INSTEAD = {
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each model that was ablated, sentences and a summary of its first prompt."""
-    rows = first_prompt(tables["ablations"])
+    """For each model and prompt that was ablated, sentences and a summary."""
     found = []
     for index, model in enumerate(settings["models"]):
-        of_model = rows.filter(pl.col("model") == model)
-        if of_model.is_empty():
-            continue
-        target = target_of(tables["next_token"], of_model)
-        found.append(
-            {
-                "index": index,
-                "prompt": of_model["prompt"][0],
-                "says": [said for said in says(of_model, target) if said],
-                "parts": summary(of_model),
-            }
-        )
+        of_model = tables["ablations"].filter(pl.col("model") == model)
+        for prompt in ordered(of_model, "prompt"):
+            rows = of_model.filter(pl.col("prompt") == prompt)
+            target = target_of(tables["next_token"], rows)
+            found.append(
+                {
+                    "index": index,
+                    "prompt": prompt,
+                    "says": [said for said in says(rows, target) if said],
+                    "parts": summary(rows),
+                }
+            )
     return found
 
 
@@ -52,16 +62,16 @@ def says(rows: pl.DataFrame, target: Markup) -> list[Markup]:
     """All sentences on one model and prompt."""
     clean = rows.filter(pl.col("component") == "clean")
     kinds = [kind for kind in MIXERS if kind in set(rows["mixer"])]
-    mixers = rows.filter(pl.col("component") == "mixer")
+
+    def single(component: str, kind: str, part: str) -> Markup:
+        return singles(rows.filter(pl.col("component") == component, pl.col("mixer") == kind), part, target)
+
     return [
         unchanged(clean, target),
-        *(singles(mixers.filter(pl.col("mixer") == kind), f"{MIXERS[kind]} layer", target) for kind in kinds),
-        singles(rows.filter(pl.col("component") == "ffn"), "FFN", target),
-        *(
-            heads(rows.filter((pl.col("component") == "head") & (pl.col("mixer") == kind)), clean, kind)
-            for kind in kinds
-        ),
-        *(whole_set(rows.filter(pl.col("component") == f"all {kind}"), kind, target) for kind in kinds),
+        *(single("mixer", kind, f"{MIXERS[kind]} layer") for kind in kinds),
+        single("ffn", "", "FFN"),
+        *(single("head", kind, f"{MIXERS[kind]} head") for kind in kinds),
+        *(whole_set(rows.filter(pl.col("component") == f"all {kind}"), clean, kind, target) for kind in kinds),
         from_layer(rows.filter(pl.col("component").str.starts_with("mamba2 from")), target),
     ]
 
@@ -80,50 +90,62 @@ def unchanged(clean: pl.DataFrame, target: Markup) -> Markup:
 
 
 def singles(rows: pl.DataFrame, part: str, target: Markup) -> Markup:
-    """Single layers switched off. `rows`: mixers of one kind, or FFNs, with all operations."""
-    zero = with_layer(rows.filter(pl.col("operation") == "zero"))
-    if zero.is_empty():
+    """Single parts switched off, by every operation. `rows`: mixers or heads of one kind, or FFNs."""
+    done = [
+        (operation, here)
+        for operation in OPERATIONS
+        if (here := with_layer(rows.filter(pl.col("operation") == operation))).height
+    ]
+    if not done:
         return Markup()
-    kept, lost = zero.filter(pl.col("target_rank") == 0), zero.filter(pl.col("target_rank") > 0)
-    sentence = Markup("With one {} at a time set to zero, {} stays first {}").format(
-        part, target, tally(kept.height, zero.height)
+    (operation, first), *others = done
+    kept, lost = first.filter(pl.col("target_rank") == 0), first.filter(pl.col("target_rank") > 0)
+    sentence = Markup("With one {} at a time {}, {} stays first {}").format(
+        part, INSTEAD[operation], target, tally(kept.height, first.height)
     )
     if kept.height:
-        least = kept.sort("target_probability", "layer").row(0, named=True)
-        sentence += Markup(", {} or more (least in layer {})").format(
-            with_probability(least["target_probability"]), least["layer"]
+        least = trailing(kept, "target_probability")
+        sentence += Markup(", {} or more (least in {})").format(
+            with_probability(least["target_probability"][0]), place(least)
         )
     sentence += exceptions(lost, target)
-    others = []
-    for operation in ("mean", "resample"):
-        here = with_layer(rows.filter(pl.col("operation") == operation))
-        if here.height:
-            first = here.filter(pl.col("target_rank") == 0).height
-            lost = here.filter(pl.col("target_rank") > 0)
-            does = "" if others else "it does "
-            others.append(Markup("{}, {}{}{}").format(INSTEAD[operation], does, tally(first, here.height), where(lost)))
-    return sentence + (Markup(" {}.").format(sentence_case(Markup("; ").join(others))) if others else Markup())
+    told = []
+    for operation, here in others:
+        stays = here.filter(pl.col("target_rank") == 0).height
+        does = "" if told else "it does "
+        left_out = where(here.filter(pl.col("target_rank") > 0))
+        told.append(Markup("{}, {}{}{}").format(INSTEAD[operation], does, tally(stays, here.height), left_out))
+    return sentence + (Markup(" {}.").format(sentence_case(Markup("; ").join(told))) if told else Markup())
+
+
+def place(rows: pl.DataFrame) -> str:
+    """`layer 3`, `head 2 of layer 0`: where parts are, told one by one if they are few."""
+    if rows["heads"][0] == "":
+        return at_layers(rows["layer"].to_list())
+    if rows.height > MANY:
+        return counted(rows.height, "head")
+    return str(listed([f"head {row['heads']} of layer {row['layer']}" for row in rows.to_dicts()]))
 
 
 def exceptions(lost: pl.DataFrame, target: Markup) -> Markup:
-    """The end of a sentence on the layers without which the target is not first."""
+    """The end of a sentence on the parts without which the target is not first."""
     if lost.is_empty():
         return Markup(".")
     if lost.height <= FEW:
         cases = [
-            Markup("layer {}, without which {} comes first and {} has {}").format(
-                row["layer"],
+            Markup("{}, without which {} comes first and {} has {}").format(
+                place(lost.slice(at, 1)),
                 chip(row["top1_token"]),
                 target,
                 with_probability(row["target_probability"]).removeprefix("with "),
             )
-            for row in lost.to_dicts()
+            for at, row in enumerate(lost.to_dicts())
         ]
         opening = "The exception is" if lost.height == 1 else "The exceptions are"
         return Markup(". {} {}.").format(opening, Markup("; and ").join(cases))
     most, times = common(lost)
-    return Markup(". It does not in layers {}; there {} comes first most often ({} of {}).").format(
-        ranges(lost["layer"].to_list()), chip(most), times, lost.height
+    return Markup(". It does not in {}; there {} most often ({} of {}{}).").format(
+        place(lost), come_first(most), times, lost.height, " each" if len(most) > 1 else ""
     )
 
 
@@ -131,38 +153,21 @@ def where(lost: pl.DataFrame) -> Markup:
     """`, not in layer 23, where ·Carol comes first`; empty without rows."""
     if lost.is_empty():
         return Markup()
-    told = Markup(", not in {} {}").format(plural("layer", lost.height), ranges(lost["layer"].to_list()))
-    if lost["top1_token"].n_unique() == 1:
-        told += Markup(", where {} comes first").format(chip(lost["top1_token"][0]))
-    return told
+    told = Markup(", not in {}").format(place(lost))
+    tokens = ordered(lost, "top1_token")
+    return told + (Markup(", where {}").format(come_first(tokens)) if len(tokens) <= FEW else Markup())
 
 
-def heads(rows: pl.DataFrame, clean: pl.DataFrame, kind: str) -> Markup:
-    """Single heads of one kind, set to zero."""
-    zero = with_layer(rows.filter(pl.col("operation") == "zero"))
-    if zero.is_empty() or clean.is_empty():
-        return Markup()
-    base = clean["target_probability"][0]
-    lost = zero.filter(pl.col("target_rank") > 0).height
-    least = zero.sort("target_probability", "layer").row(0, named=True)
-    sentence = Markup("Of {}, set to zero one at a time, {} another token first.").format(
-        counted(zero.height, f"{MIXERS[kind]} head"),
-        "none puts" if not lost else f"{whole(lost)} {'puts' if lost == 1 else 'put'}",
-    )
-    if least["target_probability"] >= base:
-        return sentence
-    return sentence + Markup(" The probability falls most without head {} of layer {}, from {} to {}.").format(
-        least["heads"], least["layer"], probability(base), probability(least["target_probability"])
+def come_first(tokens: list[str]) -> Markup:
+    return Markup("{} {} first").format(
+        listed([chip(token) for token in tokens]), "comes" if len(tokens) == 1 else "come"
     )
 
 
-def whole_set(rows: pl.DataFrame, kind: str, target: Markup) -> Markup:
-    """All layers of a kind switched off together, with every operation."""
-    order = list(OPERATIONS)
-    rows = rows.filter(pl.col("operation").is_in(order)).sort(
-        pl.col("operation").replace_strict({name: i for i, name in enumerate(order)}, default=9, return_dtype=pl.Int64)
-    )
-    if rows.is_empty():
+def whole_set(rows: pl.DataFrame, clean: pl.DataFrame, kind: str, target: Markup) -> Markup:
+    """All layers of a kind switched off together, with every operation, beside nothing changed."""
+    done = [row for name in OPERATIONS for row in rows.filter(pl.col("operation") == name).to_dicts()]
+    if not done:
         return Markup()
     cases = [
         Markup("{}, {}").format(
@@ -173,40 +178,39 @@ def whole_set(rows: pl.DataFrame, kind: str, target: Markup) -> Markup:
                 chip(row["top1_token"]), target, probability(row["target_probability"])
             ),
         )
-        for row in rows.to_dicts()
+        for row in done
     ]
-    edits = rows["planned_edits"][0]
-    which = f"The one {MIXERS[kind]} layer" if edits == 1 else f"All {whole(edits)} {MIXERS[kind]} layers"
-    return Markup("{} off: {}.").format(which, Markup("; ").join(cases))
+    beside = f" (with nothing changed, {probability(clean['target_probability'][0])})" if clean.height else ""
+    which = sentence_case(every(done[0]["planned_edits"], f"{MIXERS[kind]} layer"))
+    return Markup("{} off{}: {}.").format(which, beside, Markup("; ").join(cases))
 
 
 def from_layer(rows: pl.DataFrame, target: Markup) -> Markup:
-    """Mamba2 layers set to zero from some layer on."""
-    zero = (
-        rows.filter(pl.col("operation") == "zero")
-        .with_columns(start=pl.col("component").str.extract(r"(\d+)$").cast(pl.Int64))
-        .sort("start", descending=True)
-    )
-    if zero.is_empty():
+    """Mamba2 layers switched off from some layer on, by every operation."""
+    started = rows.with_columns(start=pl.col("component").str.extract(r"(\d+)$").cast(pl.Int64))
+    told = [
+        Markup("{}, {}").format(INSTEAD[operation], how_many(here, target))
+        for operation in OPERATIONS
+        if (here := started.filter(pl.col("operation") == operation).sort("start", descending=True)).height
+    ]
+    if not told:
         return Markup()
-    lost = zero.filter(pl.col("target_rank") > 0)
+    return Markup("With the Mamba2 layers from some layer to the end off: {}.").format(Markup("; ").join(told))
+
+
+def how_many(rows: pl.DataFrame, target: Markup) -> Markup:
+    """From which layer on the target gives way. `rows`: one operation, the last layer first."""
+    lost = rows.filter(pl.col("target_rank") > 0)
     if lost.is_empty():
-        return Markup("However many of the last Mamba2 layers are set to zero, {} stays first.").format(target)
-    stop = lost["start"][0]
-    kept = zero.filter(pl.col("start") > stop)
-    if kept.is_empty():
-        return Markup("With no more than the last Mamba2 layer set to zero, {} already gives way to {}.").format(
-            target, chip(lost["top1_token"][0])
+        return Markup("{} stays first however many there are, {} or more").format(
+            target, with_probability(rows["target_probability"].min())
         )
-    return Markup(
-        "Set to zero from a layer to the end, the Mamba2 layers can go from layer {} on ({}); from layer {} on, {} "
-        "gives way to {}."
-    ).format(
-        kept["start"][-1],
-        with_probability(kept["target_probability"][-1]).removeprefix("with "),
-        stop,
-        target,
-        chip(lost["top1_token"][0]),
+    stop, instead = lost["start"][0], chip(lost["top1_token"][0])
+    kept = rows.filter(pl.col("start") > stop)
+    if kept.is_empty():
+        return Markup("{} gives way to {} without the last one alone").format(target, instead)
+    return Markup("{} stays first from layer {} on, {} or more, and from layer {} on gives way to {}").format(
+        target, kept["start"][-1], with_probability(kept["target_probability"].min()), stop, instead
     )
 
 
@@ -214,10 +218,10 @@ def with_layer(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(layer=pl.col("layers").cast(pl.Int64)).sort("layer", maintain_order=True)
 
 
-def common(rows: pl.DataFrame) -> tuple[str, int]:
-    """The token that most often comes first, and how often."""
-    counts = rows.group_by("top1_token", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
-    return counts.row(0)
+def common(rows: pl.DataFrame) -> tuple[list[str], int]:
+    """The tokens that most often come first, several if they tie, and how often each does."""
+    counts = leading(rows.group_by("top1_token", maintain_order=True).len(), "len")
+    return counts["top1_token"].to_list(), counts["len"][0]
 
 
 def summary(rows: pl.DataFrame) -> list[dict[str, Any]]:
@@ -238,22 +242,21 @@ def summary(rows: pl.DataFrame) -> list[dict[str, Any]]:
             here = rows.filter(condition & (pl.col("operation") == operation))
             if here.is_empty():
                 continue
-            least = here.sort("target_probability", maintain_order=True).row(0, named=True)
+            least = trailing(here, "target_probability")
             lost = here.filter(pl.col("target_rank") > 0)
-            place = f"layer {least['layers']}" + (f", head {least['heads']}" if least["heads"] else "")
             found.append(
                 {
                     "part": name,
                     "instead": words,
                     "cases": here.height,
                     "kept": here.height - lost.height,
-                    "least": least["target_probability"],
-                    "at": least["component"].removeprefix("mamba2 ")
+                    "least": least["target_probability"][0],
+                    "at": least["component"][0].removeprefix("mamba2 ")
                     if "from" in name
-                    else place
+                    else place(with_layer(least))
                     if here.height > 1
                     else "",
-                    "most": dict(zip(("token", "times"), common(lost), strict=True)) if lost.height else None,
+                    "most": dict(zip(("tokens", "times"), common(lost), strict=True)) if lost.height else None,
                     "lost": lost.height,
                 }
             )
@@ -261,31 +264,82 @@ def summary(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def story(rows: pl.DataFrame) -> Markup:
-    """One sentence for the top of the page. `rows`: ablations, one model and prompt."""
-    clean = rows.filter((pl.col("component") == "clean") & (pl.col("target_rank") == 0))
-    zero = rows.filter(pl.col("operation") == "zero")
-    singles = with_layer(zero.filter(pl.col("component") == "mixer"))
-    if clean.is_empty() or singles.is_empty():
+    """Whether the answer stays without single parts and without whole kinds. `rows`: ablations, one model."""
+    parts, sets = needed(rows), without_kind(rows)
+    if parts.is_empty() and sets.is_empty():
         return Markup()
-    lost = singles.filter(pl.col("target_rank") > 0)["layer"].to_list()
-    if not lost:
-        sentence = Markup("It stays first without any single mixer")
-    elif len(lost) <= FEW:
-        sentence = Markup("It stays first without any single mixer but {} of {} {}").format(
-            "that" if len(lost) == 1 else "those", plural("layer", len(lost)), ranges(lost)
-        )
-    else:
-        sentence = Markup("Without a single mixer it stays first {}").format(
-            tally(singles.height - len(lost), singles.height)
-        )
-    sets = [
-        Markup("with all {} off, {}").format(
-            MIXERS[kind],
-            "it stays first too"
-            if row["target_rank"] == 0
-            else Markup("{} comes first").format(chip(row["top1_token"])),
+    prompts = answered(rows)["prompt"].n_unique()
+    told = [
+        Markup("with one {} off, {}").format(part, by_operation(parts.filter(pl.col("part") == part), prompts))
+        for part in ordered(parts, "part")
+    ]
+    told += [
+        Markup("with {} off{}, {}").format(
+            every(here["planned_edits"][0], f"{MIXERS[kind]} layer"),
+            "" if prompts == 1 else f" ({printable(prompt)})",
+            of_set(here.filter(pl.col("prompt") == prompt)),
         )
         for kind in MIXERS
-        for row in zero.filter(pl.col("component") == f"all {kind}").to_dicts()
+        if (here := sets.filter(pl.col("component") == f"all {kind}")).height
+        for prompt in ordered(here, "prompt")
     ]
-    return Markup("; ").join([sentence, *sets]) + "."
+    over = "" if prompts == 1 else f" (over {counted(prompts, 'prompt')} that are answered as expected)"
+    return Markup("Does it stay first{}? {}.").format(over, sentence_case(Markup("; ").join(told)))
+
+
+def by_operation(rows: pl.DataFrame, prompts: int) -> Markup:
+    """In how many cases the target stays first without one part. `rows`: `needed`, one kind of part."""
+    done = rows.to_dicts()
+    if rows.select(pl.col("kept") == pl.col("cases"))["kept"].all() and rows["cases"].n_unique() == 1:
+        least = with_probability(rows["probability"].min()).removeprefix("with ")
+        return Markup("{}, {} ({} or more)").format(tally(done[0]["kept"], done[0]["cases"]), whichever(rows), least)
+    return listed(
+        [
+            Markup("{} {}{}").format(tally(row["kept"], row["cases"]), INSTEAD[row["operation"]], bar(row, prompts))
+            for row in done
+        ]
+    )
+
+
+def bar(row: dict[str, Any], prompts: int) -> str:
+    """` (not in layer 23)`: the exceptions of one operation, if they are few and of one prompt."""
+    if not row["lost"] or len(row["lost"]) > MANY or prompts > 1:
+        return ""
+    return f" (not in {place(with_layer(pl.DataFrame(row['lost'])))})"
+
+
+def of_set(rows: pl.DataFrame) -> Markup:
+    """What comes first without a whole kind, by operation. `rows`: `without_kind`, one kind and prompt."""
+    low, high = (probability(rows["target_probability"].min()), probability(rows["target_probability"].max()))
+    span = low if low == high else f"{low} to {high}"
+    from_clean = f"{probability(rows['clean'][0])} falls to {span}"
+    if not rows["kept"].any():
+        return Markup("another token comes first, {} (its {})").format(whichever(rows), from_clean)
+    if rows["kept"].all() and low == high == probability(rows["clean"][0]):
+        return Markup("it does, {}, as probable as before ({})").format(whichever(rows), low)
+    cases = [
+        Markup("{} it {}").format(
+            INSTEAD[row["operation"]],
+            Markup("stays first ({} {})").format(
+                probability(row["clean"]), changed(row["clean"], row["target_probability"])
+            )
+            if row["kept"]
+            else Markup("gives way to {} ({} falls to {})").format(
+                chip(row["top1_token"]), probability(row["clean"]), probability(row["target_probability"])
+            ),
+        )
+        for row in rows.to_dicts()
+    ]
+    return listed(cases)
+
+
+def changed(before: float, after: float) -> str:
+    """`falls to 0.197`, `rises to 0.99`, `as before`: as far as the decimals that are shown tell."""
+    told = {"none": "as before", "less": f"falls to {probability(after)}", "more": f"rises to {probability(after)}"}
+    return told[way([after - before], 10**-DECIMALS)]
+
+
+def whichever(rows: pl.DataFrame) -> str:
+    """`set to zero`, or `whichever of the 3 ways is taken`."""
+    ways = ordered(rows, "operation")
+    return INSTEAD[ways[0]] if len(ways) == 1 else f"whichever of the {len(ways)} ways is taken"

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import whole
-from tokentrail.report.words import counted, listed, power
+from tokentrail.report.words import counted, every, listed, power
 
 MANY = 10
 """Where transformers' cached pass is this many times further from its full pass than ours from ours, it is told."""
@@ -42,7 +42,7 @@ def agreement(rows: pl.DataFrame) -> Markup:
     said = Markup("Logits from the cache differ from recomputed ones by at most {}. ").format(listed(worst))
     parted = rows.filter(~pl.col("top1_agrees")).height
     said += (
-        Markup("Both name the same first token in all of {}. ").format(counted(rows.height, "call"))
+        Markup("Both name the same first token in {}. ").format(every(rows.height, "call"))
         if not parted
         else Markup("They name different first tokens in {} of {}. ").format(
             whole(parted), counted(rows.height, "call")

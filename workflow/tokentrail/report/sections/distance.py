@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
 from tokentrail.charts.text import printable, probability, scientific, size, whole
-from tokentrail.report.words import chip, counted, listed, power, with_probability
+from tokentrail.report.claims import reach
+from tokentrail.report.words import chip, counted, every, listed, power, tally, with_probability
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -177,32 +178,56 @@ def small(share: float) -> Markup:
     return Markup("less than 10<sup>−30</sup>") if share < 1e-30 else power(float(scientific(share)))
 
 
-def story(rows: pl.DataFrame) -> Markup:
-    """One sentence for the top of the page. `rows`: filler_sweep, one model; it speaks of the first filler."""
-    every = rows
-    rows = rows.filter(pl.col("status") == "ok")
-    if rows.is_empty():
-        return Markup()
-    rows = rows.filter(pl.col("filler") == rows["filler"][0]).sort("distance")
-    beyond = every.filter(pl.col("status") == "exceeds_positions", pl.col("filler") == rows["filler"][0])
+def story(rows: pl.DataFrame, fillers: dict[str, str], mixes: bool) -> Markup:
+    """One sentence for the top of the page, over every filler. `rows`: filler_sweep, one model.
 
-    def reach(variant: str) -> Markup:
-        here = rows.filter(pl.col("variant") == variant)
-        if here.is_empty():
-            return Markup()
-        first = here.filter(pl.col("target_rank") == 0)["distance"].to_list()
-        lost = here.filter(pl.col("target_rank") > 0)["distance"].to_list()
-        if not lost:
-            which = "at all distances" if beyond.is_empty() else "at all distances that it has positions for"
-            return Markup("{}, up to {} tokens back").format(which, whole(max(first)))
-        if not first:
-            return Markup("at none of the distances, not even {} tokens back").format(whole(min(lost)))
-        return Markup("{} tokens back, not {}").format(
-            listed([whole(d) for d in first]), listed([whole(d) for d in lost])
+    `fillers` are their texts by name; `mixes` is whether anything but attention moves something between positions.
+    """
+    reached = reach(rows).filter(pl.col("cases") > 0)
+    trained, off = reached.filter(variant="as_trained"), reached.filter(variant="attention_off")
+    if trained.is_empty():
+        return Markup()
+    best_first = trained.sort(pl.col("kept") / pl.col("cases"), descending=True, maintain_order=True).to_dicts()
+    told = [after_filler(row, fillers) for row in best_first]
+    sentence = Markup("With other text in between, the name is first {}").format(Markup("; ").join(told))
+    return sentence + (Markup(". {}").format(without_attention(off, mixes)) if off.height else Markup("."))
+
+
+def after_filler(row: dict[str, Any], fillers: dict[str, str]) -> Markup:
+    """How far back the name is first over one filler, and where it does worst. `row`: `reach`, one variant."""
+    within = " that it has positions for" if row["beyond"] else ""
+    name = printable(row["filler"])
+    if not row["lost"]:
+        return Markup("over <i>{}</i> {}{}, up to {} tokens back").format(
+            name, at_distances(row["kept"], row["cases"]), within, whole(max(row["first"]))
         )
+    at = f" ({listed([whole(d) for d in row['first']])} tokens back)" if row["first"] else ""
+    of_filler = row["token"].strip() in fillers.get(row["filler"], "").replace(".", " ").replace(",", " ").split()
+    return Markup("over <i>{}</i> {}{}{}; worst {} back, at rank {}, where {}{} comes first").format(
+        name,
+        at_distances(row["kept"], row["cases"]),
+        within,
+        at,
+        counted(row["at"], "token"),
+        whole(row["rank"]),
+        chip(row["token"]),
+        ", a word of that text," if of_filler else "",
+    )
 
-    trained, off = reach("as_trained"), reach("attention_off")
-    if not trained:
-        return Markup()
-    sentence = Markup("With unrelated text in between, the name is first {}").format(trained)
-    return sentence + (Markup("; with all attention off, {}.").format(off) if off else Markup("."))
+
+def at_distances(part: int, total: int) -> str:
+    """`at all 4 distances`, `at 2 of 4 distances`, `at none of 4 distances`."""
+    if part == total:
+        return f"at {every(total, 'distance')}"
+    return f"at {'none' if part == 0 else whole(part)} of {counted(total, 'distance')}"
+
+
+def without_attention(off: pl.DataFrame, mixes: bool) -> Markup:
+    """The same with all attention off, over all fillers together. `off`: `reach`, one variant."""
+    kept, cases = off["kept"].sum(), off["cases"].sum()
+    sentence = Markup("With all attention off it is so {}").format(tally(kept, cases))
+    if not kept:
+        sentence += Markup(", {}").format(at_most(off["probability"].max()))
+    if not mixes:
+        sentence += Markup("; nothing else in this model moves anything from one position to another")
+    return sentence + "."

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
-from tokentrail.charts.text import size
+from tokentrail.charts.text import decimals, size
 from tokentrail.report.words import chip, listed
 
 
@@ -52,16 +52,21 @@ def neighbours(rows: pl.DataFrame, word: str) -> Markup:
     here = rows.filter(pl.col("token") == word)
     close = here.filter(pl.col("probe") == "neighbours").sort("rank")
     random = here.filter(pl.col("probe") == "random").row(0, named=True)
-    names = [Markup("{} ({:.2f})").format(chip(row["neighbour"]), row["cosine"]) for row in close.to_dicts()]
-    return Markup(
-        "Nearest to {} {} {}; to a random token its cosine is {:.2f} on average, give or take {:.2f}."
-    ).format(chip(word), "is" if len(names) == 1 else "are", listed(names), random["cosine"], random["deviation"])
+    names = [Markup("{} ({})").format(chip(row["neighbour"]), decimals(row["cosine"])) for row in close.to_dicts()]
+    return Markup("Nearest to {} {} {}; to a random token its cosine is {} on average, give or take {}.").format(
+        chip(word),
+        "is" if len(names) == 1 else "are",
+        listed(names),
+        decimals(random["cosine"]),
+        decimals(random["deviation"]),
+    )
 
 
 def pairs(rows: pl.DataFrame) -> Markup:
     known = rows.filter((pl.col("probe") == "pair") & (pl.col("pieces") == 1)).to_dicts()
     told = [
-        Markup("{} and {} {:.2f}").format(chip(row["token"]), chip(row["neighbour"]), row["cosine"]) for row in known
+        Markup("{} and {} {}").format(chip(row["token"]), chip(row["neighbour"]), decimals(row["cosine"]))
+        for row in known
     ]
     return Markup("Cosines of pairs: {}.").format(listed(told)) if told else Markup()
 

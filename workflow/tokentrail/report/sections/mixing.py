@@ -28,7 +28,7 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "index": index,
                 "prompt": printable(prompt),
                 "chosen": chosen(rows, targets),
-                "first": on_first(tables["attention"].filter(here)),
+                "first": on_first(tables["attention"].filter(here), tables["tokens"].filter(here).height),
             }
         )
     return found
@@ -52,12 +52,12 @@ def chosen(rows: pl.DataFrame, targets: list[int]) -> Markup:
     )
 
 
-def on_first(rows: pl.DataFrame) -> Markup:
-    """How many heads put most on the first token. `rows`: attention, one model and prompt."""
+def on_first(rows: pl.DataFrame, positions: int) -> Markup:
+    """How many heads put most on the first of so many tokens. `rows`: attention, one model and prompt."""
     if rows.is_empty():
         return Markup()
     first = rows.filter(pl.col("argmax_position") == 0).height
     return Markup(
         "In {} of {} attention heads, the last token’s largest weight lies on the first token; the mean over heads "
-        "is {}."
-    ).format(whole(first), whole(rows.height), probability(rows["weight_on_first"].mean()))
+        "is {}, where evenly spread attention would put {}."
+    ).format(whole(first), whole(rows.height), probability(rows["weight_on_first"].mean()), probability(1 / positions))

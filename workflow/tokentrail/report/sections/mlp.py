@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import last_position
 from tokentrail.charts.text import percent, printable, size
-from tokentrail.report.words import counted
+from tokentrail.report.claims import leading, trailing
+from tokentrail.report.words import at_layers, counted
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -35,10 +36,18 @@ def share(rows: pl.DataFrame, column: str, what: str) -> Markup:
         return Markup("At the last position, {} of the channels of its one layer are {}{}.").format(
             percent(layers[column][0]), what, over
         )
-    low = layers.sort(column, "layer").row(0, named=True)
-    high = layers.sort(pl.col(column).neg(), "layer").row(0, named=True)
-    return Markup("At the last position, between {} (layer {}) and {} (layer {}) of the channels are {}{}.").format(
-        percent(low[column]), low["layer"], percent(high[column]), high["layer"], what, over
+    low, high = trailing(layers, column), leading(layers, column)
+    if low[column][0] == high[column][0]:
+        return Markup("At the last position, {} of the channels of every layer are {}{}.").format(
+            percent(low[column][0]), what, over
+        )
+    return Markup("At the last position, between {} ({}) and {} ({}) of the channels are {}{}.").format(
+        percent(low[column][0]),
+        at_layers(low["layer"].to_list()),
+        percent(high[column][0]),
+        at_layers(high["layer"].to_list()),
+        what,
+        over,
     )
 
 

@@ -9,10 +9,11 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS
 from tokentrail.charts.text import printable, signed
+from tokentrail.report.claims import HALF, leading
 from tokentrail.report.words import chip, listed, plural, ranges
 
-HALF = 0.5
-"""A move of the answer by this share or more is told as carrying the name."""
+SHOWN = 2
+"""Decimals of a move that are shown: what is equal in them is not told apart."""
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -53,25 +54,33 @@ def stream(rows: pl.DataFrame) -> Markup:
 
 
 def parts(rows: pl.DataFrame) -> Markup:
-    """The largest move by one mixer of each kind, one FFN and one state."""
-    largest = [
-        Markup("{} by one {} ({})").format(signed(row["recovered"]), name, place(row))
-        for name, here in (
-            *(
-                (f"{word} layer’s output", rows.filter((pl.col("site") == "mixer_out") & (pl.col("mixer") == kind)))
-                for kind, word in MIXERS.items()
-            ),
-            ("FFN’s output", rows.filter(pl.col("site") == "ffn_out")),
-            ("Mamba2 state", rows.filter(pl.col("site") == "ssm_state")),
-        )
-        if here.height
-        for row in [here.sort(pl.col("recovered").neg(), "layer", "position").row(0, named=True)]
-    ]
-    if not largest:
-        return Markup()
-    return Markup("With 1 for all the way, the largest {} {}.").format(
-        "move is" if len(largest) == 1 else "moves are", listed(largest)
+    """The largest move by one mixer of each kind, one FFN and one state; a move that rounds to nothing is none."""
+    kinds = (
+        *(
+            (f"{word} layer’s output", rows.filter((pl.col("site") == "mixer_out") & (pl.col("mixer") == kind)))
+            for kind, word in MIXERS.items()
+        ),
+        ("FFN’s output", rows.filter(pl.col("site") == "ffn_out")),
+        ("Mamba2 state", rows.filter(pl.col("site") == "ssm_state")),
     )
+    measured = [(name, here.with_columns(pl.col("recovered").round(SHOWN))) for name, here in kinds if here.height]
+    moving = [(name, leading(here, "recovered")) for name, here in measured if here["recovered"].max() > 0]
+    still = [f"one {name}" for name, here in measured if here["recovered"].max() <= 0]
+    told = [
+        Markup("{} by one {} ({})").format(
+            signed(most["recovered"][0]), name, listed([place(row) for row in most.to_dicts()])
+        )
+        for name, most in moving
+    ]
+    sentence = Markup()
+    if told:
+        sentence = Markup("With 1 for all the way, the largest {} {}.").format(
+            "move is" if len(told) == 1 else "moves are", listed(told)
+        )
+    if still:
+        opening = " Putting in" if told else "Putting in"
+        sentence += Markup("{} {} takes it there by less than 0.01 anywhere.").format(opening, listed(still))
+    return sentence
 
 
 def place(row: dict[str, Any]) -> Markup:

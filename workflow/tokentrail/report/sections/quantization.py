@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -9,9 +10,12 @@ from markupsafe import Markup
 
 from tokentrail.charts import quantized
 from tokentrail.charts.text import percent, printable, size, whole
+from tokentrail.charts.timed import OURS
 from tokentrail.report.words import chip, counted, listed, power
 
 MIB = 1 << 20
+FLOATS = {"F64", "F32", "F16", "BF16"}
+"""Formats that store every weight by itself, and not as a code of few bits in a block with a scale."""
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -22,6 +26,9 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
         errors = tables["quantization_error"].filter(pl.col("model") == model)
         if rows.is_empty() and errors.is_empty():
             continue
+        timing, summary = (
+            tables[name].filter(pl.col("model") == model) for name in ("quantization_timing", "timing_summary")
+        )
         first = quantized.first_passage(rows)
         found.append(
             {
@@ -29,14 +36,19 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "said": [
                     sentence
                     for sentence in (
+                        unread(rows),
+                        reference(first),
                         bits(first),
                         groups(first),
                         part(first),
                         table(first),
                         outliers(errors),
+                        balance(first),
+                        circular(first),
                         ran(first),
+                        rounds(timing, summary),
                         agreed(first),
-                        refused(first),
+                        impossible(rows, errors),
                     )
                     if sentence
                 ],
@@ -52,9 +64,11 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the table as the template needs it."""
     return row | {
         "mib": row["payload_bytes"] / MIB,
-        "kl": nats(row["kl"]),
+        "kl": None if row["kl"] is None else nats(row["kl"]),
         "mean_kl": None if row["mean_kl"] is None else nats(row["mean_kl"]),
         "passage": printable(row["passage"]),
+        "reason": printable(row["reason"]),
+        "circular": quantized.is_circular(row),
     }
 
 
@@ -72,6 +86,77 @@ def passages(rows: pl.DataFrame) -> list[Markup]:
         )
         for row in read.to_dicts()
     ]
+
+
+def unread(rows: pl.DataFrame) -> Markup:
+    """Passages that measure nothing of the model. `rows`: quantization, one model."""
+    left_out = rows.filter(pl.col("status") == "skipped", pl.col("execution") == "unquantized")
+    reasons = [Markup.escape(printable(reason)) for reason in left_out["reason"].unique(maintain_order=True)]
+    return Markup("Asked and not measured: {}.").format(listed(reasons)) if reasons else Markup()
+
+
+def reference(rows: pl.DataFrame) -> Markup:
+    """Whether the float32 model was rounded before it came here. `rows`: quantization, one model and passage."""
+    stored = [row["stored_dtypes"] for row in rows.filter(pl.col("scheme") == "float32").to_dicts()]
+    coded = [dtype for dtype in ", ".join(stored).split(", ") if dtype and dtype not in FLOATS]
+    if not coded:
+        return Markup()
+    return Markup(
+        "The float32 model, which everything is compared with, is itself read back from {}: what that rounding cost is "
+        "in none of these numbers."
+    ).format(listed([Markup("<code>{}</code>").format(printable(dtype)) for dtype in coded]))
+
+
+def balance(rows: pl.DataFrame) -> Markup:
+    """Symmetric beside asymmetric, for every asymmetric scheme. `rows`: quantization, one model and passage."""
+    asymmetric = rows.filter(pl.col("method").str.split(", ").list.contains("asymmetric"))
+    # What ran packed stands for its scheme; the simulated row beside it says the same.
+    asymmetric = asymmetric.sort(pl.col("execution") == "packed", descending=True, maintain_order=True)
+    asymmetric = asymmetric.unique(["scheme", "families"], keep="first", maintain_order=True)
+    told = []
+    for row in asymmetric.to_dicts():
+        beside = quantized.counterpart(rows, row)
+        told.append(
+            Markup("{} has no symmetric scheme of as many bits in groups as large beside it").format(named(row))
+            if beside is None
+            else Markup("{}; {}").format(cost(beside), cost(row))
+        )
+    return Markup("With and without a middle for each group: {}.").format(Markup("; ").join(told)) if told else Markup()
+
+
+def cost(row: dict[str, Any]) -> Markup:
+    """What a scheme costs: the move of the weights, of the predictions, and the first tokens kept."""
+    sentence = Markup(
+        "{} ({}, {}) moves the weights by {} of a standard deviation and the predictions by {} nats"
+    ).format(named(row), balance_of(row), counted(row["bits"], "bit"), size(row["weight_error"]), nats(row["moved"]))
+    if row["top1_agreement"] is None:
+        return sentence
+    return sentence + Markup(", and keeps the first token at {} of the positions").format(
+        percent(row["top1_agreement"])
+    )
+
+
+def circular(rows: pl.DataFrame) -> Markup:
+    """Schemes whose codes the weights stood on before. `rows`: quantization, one model and passage."""
+    told = [
+        Markup("{} ({} of its weights; the source stores them as {})").format(
+            named(row), percent(row["on_codes"]), printable(row["stored_dtypes"])
+        )
+        for row in rows.unique(["scheme", "families"], keep="first", maintain_order=True).to_dicts()
+        if quantized.is_circular(row)
+    ]
+    if not told:
+        return Markup()
+    return Markup(
+        "Circular: most weights stood before on the codes of {}. Rounded again they hardly move; what the bits cost "
+        "was paid before, and is not to be seen here."
+    ).format(listed(told))
+
+
+def named(row: dict[str, Any]) -> Markup:
+    """The scheme of a row, and the weights that it is on if those are not all."""
+    name = Markup("<b>{}</b>").format(printable(row["scheme"]))
+    return name if row["families"] in ("", "all") else name + f" on {printable(row['families'])}"
 
 
 def bits(rows: pl.DataFrame) -> Markup:
@@ -121,13 +206,15 @@ def part(rows: pl.DataFrame) -> Markup:
     order = single.sort("moved", descending=True, maintain_order=True)
     most, least = order.row(0, named=True), order.row(-1, named=True)
     sentence = Markup(
-        "One part at a time ({}), the largest move comes from the {} ({} nats), the smallest from {} ({})"
+        "One part at a time ({}), the largest move comes from the {} ({} nats{}), the smallest from {} ({}{})"
     ).format(
         counted(most["bits"], "bit"),
         quantized.PARTS[most["families"]],
         nats(most["moved"]),
+        beside(most, order),
         quantized.PARTS[least["families"]],
         nats(least["moved"]),
+        beside(least, order),
     )
     together = found.filter(pl.col("families") == "compute")["moved"].to_list()
     if not together:
@@ -135,17 +222,39 @@ def part(rows: pl.DataFrame) -> Markup:
     return sentence + Markup("; all matrices of the layers together give {}.").format(nats(together[0]))
 
 
+def beside(row: dict[str, Any], parts: pl.DataFrame) -> Markup:
+    """The other parts that a row's interval does not set it apart from; empty where it stands alone."""
+    others = [other for other in parts.to_dicts() if other["families"] != row["families"]]
+    as_much = [quantized.PARTS[other["families"]] for other in others if not apart(row, other, "low", "high")]
+    return Markup(", its interval overlapping with that of {}").format(listed(as_much)) if as_much else Markup()
+
+
 def table(rows: pl.DataFrame) -> Markup:
     """Whether the tied table suffers as input or as output."""
-    moved = dict(quantized.by_part(rows).select("families", "moved").iter_rows())
-    if not {"tokens", "tokens.input", "tokens.output"} <= set(moved):
+    found = {row["families"]: row for row in quantized.by_part(rows).to_dicts()}
+    if not {"tokens", "tokens.input", "tokens.output"} <= set(found):
         return Markup()
-    given_in, given_out = moved["tokens.input"], moved["tokens.output"]
-    where = "where tokens are looked up" if given_in > given_out else "where logits are made"
+    given_in, given_out = found["tokens.input"], found["tokens.output"]
+    where = "where tokens are looked up" if given_in["moved"] > given_out["moved"] else "where logits are made"
+    more = f"more of the damage arises {where}"
+    if not apart(given_in, given_out, "low", "high"):
+        more = "the intervals of the two overlap, so that where more of the damage arises is left open"
     return Markup(
         "The tied token table rounded only where tokens are looked up gives {}, only where logits are made {}, in both "
-        "uses {}: more of the damage arises {}."
-    ).format(nats(given_in), nats(given_out), nats(moved["tokens"]), where)
+        "uses {}: {}."
+    ).format(nats(given_in["moved"]), nats(given_out["moved"]), nats(found["tokens"]["moved"]), more)
+
+
+def apart(one: dict[str, Any], other: dict[str, Any], low: str, high: str) -> bool:
+    """Whether the intervals of two rows do not overlap; rows without intervals are told apart by their values alone."""
+    if None in (one[low], other[low]):
+        return True
+    return one[low] > other[high] or other[low] > one[high]
+
+
+def apart_in_time(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether the rounds tell the decode of two rows apart."""
+    return apart(one, other, "decode_low_ms", "decode_high_ms")
 
 
 def outliers(errors: pl.DataFrame) -> Markup:
@@ -164,7 +273,10 @@ def outliers(errors: pl.DataFrame) -> Markup:
 
 
 def ran(rows: pl.DataFrame) -> Markup:
-    """What ran from stored codes. `rows`: quantization, one model and passage."""
+    """What ran from stored codes; a difference in time that the rounds do not show is said to be none.
+
+    `rows`: quantization, one model and passage.
+    """
     timed = rows.filter(pl.col("decode_ms").is_not_null())
     whole_model = timed.filter(pl.col("scheme") == "float32").to_dicts()
     packed = timed.filter(pl.col("execution") == "packed").to_dicts()
@@ -172,21 +284,57 @@ def ran(rows: pl.DataFrame) -> Markup:
         return Markup()
     (base,) = whole_model
     told = [
-        Markup(
-            "{} stores {} MiB ({} of the formula) and decodes a token in {} ms ({} times as fast) at {} nats"
-        ).format(
-            Markup("<b>{}</b>").format(printable(row["scheme"])),
+        Markup("{} stores {} MiB ({} of the formula) and decodes a token in {} ms ({}) at {} nats").format(
+            named(row),
             size(row["stored_bytes"] / MIB),
             percent(row["stored_bytes"] / row["payload_bytes"]),
             size(row["decode_ms"]),
-            size(base["decode_ms"] / row["decode_ms"]),
+            f"{size(base['decode_ms'] / row['decode_ms'])} times as fast"
+            if apart_in_time(row, base)
+            else "not told apart from float32",
             nats(row["moved"]),
         )
         for row in packed
     ]
-    return Markup("Run from stored codes, beside {} ms a token in float32: {}.").format(
-        size(base["decode_ms"]), listed(told)
-    )
+    pairs = list(combinations(packed, 2))
+    alike = [pair for pair in pairs if not apart_in_time(*pair)]
+    if not alike:
+        same = Markup()
+    elif len(alike) == len(pairs) > 1:
+        same = Markup(" The rounds tell no two of these apart.")
+    else:
+        said = [Markup("{} from {}").format(named(one), named(other)) for one, other in alike]
+        same = Markup(" The rounds do not tell {}.").format(listed(said))
+    beside = Markup("Run from stored codes, beside {} ms a token in float32: {}.")
+    return beside.format(size(base["decode_ms"]), listed(told)) + same
+
+
+def rounds(timing: pl.DataFrame, summary: pl.DataFrame) -> Markup:
+    """What the times are, and that of the same decode in the other table of times.
+
+    `timing`: quantization_timing, `summary`: timing_summary, one model.
+    """
+    whole_model = timing.filter(pl.col("scheme") == "float32").to_dicts()
+    if not whole_model:
+        return Markup()
+    (here,) = whole_model
+    sentence = Markup(
+        "Each time is the median of {} after {}, with an interval that holds it with {}; two are told apart where "
+        "their intervals do not overlap."
+    ).format(counted(here["rounds"], "round"), counted(here["context"], "token"), percent(here["level"]))
+    there = summary.filter(
+        pl.col("implementation") == OURS,
+        pl.col("kind") != "prefill",
+        pl.col("batch") == 1,
+        pl.col("context") == here["context"],
+        pl.col("status") == "ok",
+    ).to_dicts()
+    if not there:
+        return sentence
+    return sentence + Markup(
+        " The same float32 decode, which took {} ms here, took {} ms in <code>timing</code>, a process with rounds of "
+        "its own: times of different tables are not compared."
+    ).format(size(here["decode_ms"]), size(there[0]["median_ms"]))
 
 
 def agreed(rows: pl.DataFrame) -> Markup:
@@ -200,35 +348,71 @@ def agreed(rows: pl.DataFrame) -> Markup:
     ).format(power(packed["parity_float32"].max()), size(packed["parity_bfloat16"].max()))
 
 
-def refused(rows: pl.DataFrame) -> Markup:
-    """Schemes that were to run packed and could not."""
-    notes = rows.filter(pl.col("note") != "").unique(["scheme", "families"], keep="first", maintain_order=True)
-    if notes.is_empty():
-        return Markup()
-    told = [f"{printable(row['scheme'])} ({printable(row['note'])})" for row in notes.to_dicts()]
-    return Markup("Not run packed, only simulated: {}.").format(listed([Markup.escape(each) for each in told]))
+def impossible(rows: pl.DataFrame, errors: pl.DataFrame) -> Markup:
+    """What was asked of this model and could not be done, and why: to run packed, or at all, or to make codes.
+
+    `rows` and `errors`: quantization and quantization_error, one model.
+    """
+    skipped = rows.filter(pl.col("status") == "skipped", pl.col("execution") != "unquantized")
+    told = [
+        Markup("{}{} ({})").format(
+            named(row),
+            ", which was only simulated" if row["execution"] == "packed" else "",
+            printable(row["reason"]),
+        )
+        for row in skipped.to_dicts()
+    ]
+    lost = errors.filter(pl.col("status") == "skipped")
+    told += [
+        Markup("the error of {} ({})").format(named(row), printable(row["reason"]))
+        for row in lost.unique(["scheme", "tensor"], keep="first", maintain_order=True).to_dicts()
+    ]
+    return Markup("Asked and not measured: {}.").format(listed(told)) if told else Markup()
 
 
 def story(rows: pl.DataFrame) -> Markup:
-    """One sentence for the top of the page, on the fastest packed scheme. `rows`: quantization, one model."""
+    """For the top of the page, on the packed scheme with the fewest bytes. `rows`: quantization, one model."""
     first = quantized.first_passage(rows)
     base = first.filter((pl.col("scheme") == "float32") & pl.col("decode_ms").is_not_null()).to_dicts()
-    packed = (
-        first.filter((pl.col("execution") == "packed") & pl.col("decode_ms").is_not_null()).sort("decode_ms").to_dicts()
-    )
-    if not base or not packed:
+    chosen = quantized.headline(first)
+    if not base or chosen is None or chosen["decode_ms"] is None:
         return Markup()
-    fastest, whole_model = packed[0], base[0]
+    (whole_model,) = base
     sentence = Markup(
-        "Stored in {} and run from the stored codes, it takes {} of its bytes and decodes a token in {} ms, not {}"
+        "Of the schemes that run from stored codes, the smallest, {} ({}, {}), takes {} of float32’s bytes and decodes "
+        "a token in {} ms, {} {}"
     ).format(
-        counted(fastest["bits"], "bit"),
-        percent(fastest["payload_bytes"] / whole_model["payload_bytes"]),
-        size(fastest["decode_ms"]),
+        named(chosen),
+        counted(chosen["bits"], "bit"),
+        balance_of(chosen),
+        percent(chosen["payload_bytes"] / whole_model["payload_bytes"]),
+        size(chosen["decode_ms"]),
+        "not" if apart_in_time(chosen, whole_model) else "not told apart from",
         size(whole_model["decode_ms"]),
     )
-    if fastest["top1_agreement"] is None:
+    if chosen["top1_agreement"] is not None:
+        sentence += Markup("; at {} of the {} of <i>{}</i> the first token stays the same{}").format(
+            percent(chosen["top1_agreement"]),
+            counted(chosen["positions"], "position"),
+            printable(chosen["passage"]),
+            before(chosen),
+        )
+    other = quantized.counterpart(first, chosen)
+    if other is None or other["top1_agreement"] is None:
         return sentence + "."
-    return sentence + Markup("; at {} of the positions of a short passage the first token stays the same.").format(
-        percent(fastest["top1_agreement"])
+    return sentence + Markup("; {} ({}), at {}{}.").format(
+        named(other), balance_of(other), percent(other["top1_agreement"]), before(other)
+    )
+
+
+def balance_of(row: dict[str, Any]) -> str:
+    return "asymmetric" if "asymmetric" in row["method"].split(", ") else "symmetric"
+
+
+def before(row: dict[str, Any]) -> Markup:
+    """That a row is circular, where it is."""
+    if not quantized.is_circular(row):
+        return Markup()
+    return Markup(", but {} of its weights stood on its codes before, stored as {}: no measure of {}").format(
+        percent(row["on_codes"]), printable(row["stored_dtypes"]), counted(row["bits"], "bit")
     )

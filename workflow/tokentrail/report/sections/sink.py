@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from tokentrail.charts.text import printable, probability, size
-from tokentrail.report.words import counted, listed, sentence_case, tally
+from tokentrail.charts.text import printable, probability, size, whole
+from tokentrail.report.claims import KL_FLOOR, SINK, beside_uniform, leading, moves_more, trailing
+from tokentrail.report.words import at_layers, counted, listed, power, sentence_case, tally
 
 WORDS = {
     "mask": "hiding it",
@@ -24,37 +25,46 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
     for index, model in enumerate(settings["models"]):
         rows = tables["sink"].filter(pl.col("model") == model)
         if rows.height:
-            said = {"weight": weight(rows), "moved": moved(rows), "first": first_kept(rows)}
+            said = {"weight": weight(rows, tables["tokens"]), "moved": moved(rows), "first": first_kept(rows)}
             found.append({"index": index, "prompts": by_prompt(rows)} | said)
     return found
 
 
-def weight(rows: pl.DataFrame) -> Markup:
-    """The weight on the first token through the layers, mean over prompts. `rows`: sink, one model."""
-    layers = (
-        rows.unique(["prompt", "layer"], keep="first", maintain_order=True)
-        .group_by("layer")
-        .agg(pl.col("weight_on_first").mean())
-        .sort("layer")
-    )
+def weight(rows: pl.DataFrame, tokens: pl.DataFrame) -> Markup:
+    """The weight on the first token beside that of evenly spread attention. `rows`: sink, one model; `tokens` of it."""
+    layers = beside_uniform(rows, tokens)
     if layers.is_empty():
         return Markup()
+    prompts = counted(rows["prompt"].n_unique(), "prompt")
     if layers.height == 1:
-        return Markup("In its one attention layer, {} of the weight lies on the first token.").format(
-            probability(layers["weight_on_first"][0])
+        sentence = Markup("In its one attention layer, {} of the weight lies on the first token (mean over {})").format(
+            probability(layers["weight"][0]), prompts
         )
-    low = layers.sort("weight_on_first", "layer").row(0, named=True)
-    high = layers.sort(pl.col("weight_on_first").neg(), "layer").row(0, named=True)
-    return Markup(
-        "On average over layers, {} of the attention weight lies on the first token, from {} in layer {} to {} in "
-        "layer {}."
-    ).format(
-        probability(layers["weight_on_first"].mean()),
-        probability(low["weight_on_first"]),
-        low["layer"],
-        probability(high["weight_on_first"]),
-        high["layer"],
+    else:
+        low, high = trailing(layers, "weight"), leading(layers, "weight")
+        sentence = Markup(
+            "On average over layers and {}, {} of the attention weight lies on the first token, from {} in {} to {} in "
+            "{}"
+        ).format(
+            prompts,
+            probability(layers["weight"].mean()),
+            probability(low["weight"][0]),
+            at_layers(low["layer"].to_list()),
+            probability(high["weight"][0]),
+            at_layers(high["layer"].to_list()),
+        )
+    even = Markup("; attention spread evenly over what can be seen would put {} there.").format(
+        probability(layers["uniform"].mean())
     )
+    sinks, below = layers.filter("is_sink").height, layers.filter("below").height
+    verdict = Markup(" A layer counts as a sink from {} times that in every prompt: {} of {} {}{}.").format(
+        f"{SINK:g}",
+        "none" if not sinks else whole(sinks),
+        counted(layers.height, "attention layer"),
+        "does" if sinks < 2 else "do",
+        f", and {whole(below)} {'has' if below == 1 else 'have'} less than the even weight" if below else "",
+    )
+    return sentence + even + verdict
 
 
 def moved(rows: pl.DataFrame) -> Markup:
@@ -74,11 +84,16 @@ def moved(rows: pl.DataFrame) -> Markup:
     value, norm = means.get("drop_value"), means.get("renormalise")
     if value is None or norm is None or "mask" not in means:
         return sentence
+    more, less, cases = moves_more(rows, "renormalise", "drop_value")
+    told = f"the second moves the prediction more {tally(more, cases)}, the first {tally(less, cases)}"
     sentence += Markup(
-        " Hiding it drops its value and gives its weight to the others at once; of the two done alone, {} moves the "
-        "prediction more{}"
-    ).format("the second" if norm > value else "the first", " on average" if prompts > 1 else "")
-    return sentence + (", and both together move it less than either." if means["mask"] < min(value, norm) else ".")
+        " Hiding it drops its value and gives its weight to the others at once; of the two done alone, {}{}"
+    ).format(
+        told, "" if more + less == cases else Markup("; below {} nats nothing is told apart").format(power(KL_FLOOR))
+    )
+    if means["mask"] < min(value, norm):
+        sentence += ", and both together move it less than either" + (" on average" if prompts > 1 else "")
+    return sentence + "."
 
 
 def first_kept(rows: pl.DataFrame) -> Markup:

@@ -8,10 +8,13 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.select import as_computed, ordered, with_factors
-from tokentrail.charts.text import printable
-from tokentrail.report.words import chip, counted, listed
+from tokentrail.charts.text import decimals, printable
+from tokentrail.report.claims import trailing, way
+from tokentrail.report.words import chip, counted, listed, tally
 
 NONE = "as computed"
+NO_CHANGE = 0.005
+"""Bits; a smaller change of the entropy is shown as 0.00, and goes no way."""
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -46,7 +49,7 @@ def factors(rows: pl.DataFrame) -> list[Markup]:
 def effect(rows: pl.DataFrame, factor: str, others: list[str]) -> Markup:
     """One factor: the mean entropy at each level, and for two levels the difference over all combinations."""
     means = rows.group_by(factor, maintain_order=True).agg(pl.col("entropy_bits").mean())
-    told = [f"{printable(level)} has {bits:.2f}" for level, bits in means.iter_rows()]
+    told = [f"{printable(level)} has {decimals(bits)}" for level, bits in means.iter_rows()]
     name = printable(factor.removeprefix("factor "))
     sentence = Markup("<i>{}</i>: {} bits of entropy on average").format(name, listed(told))
     if means.height != 2:
@@ -55,18 +58,26 @@ def effect(rows: pl.DataFrame, factor: str, others: list[str]) -> Markup:
     one, other = (rows.filter(pl.col(factor) == level).sort(*others or [factor]) for level in (first, second))
     changes = (other["entropy_bits"] - one["entropy_bits"]).to_list()
     mean = sum(changes) / len(changes)
-    sentence += Markup(", {:.2f} bits {}").format(abs(mean), "fewer" if mean < 0 else "more")
+    sentence += Markup(", {} bits {}").format(decimals(abs(mean)), "fewer" if mean < 0 else "more")
     if len(changes) == 1:
         return sentence + "."
-    down = sum(change < 0 for change in changes)
-    way = {0: "It widens", len(changes): "It narrows"}.get(down)
-    spread = f"by {min(map(abs, changes)):.2f} to {max(map(abs, changes)):.2f} bits"
-    if way:
-        every = "both" if len(changes) == 2 else f"all {len(changes)}"
-        return sentence + f". {way} the distribution in {every} combinations of the others, {spread}."
-    return sentence + Markup(
-        ". It narrows the distribution in {} of {} combinations and widens it in the rest."
-    ).format(down, len(changes))
+    down, up = sum(change < -NO_CHANGE for change in changes), sum(change > NO_CHANGE for change in changes)
+    same = len(changes) - down - up
+    unmoved = (
+        f"; {'one combination' if same == 1 else f'{same} combinations'} it leaves as wide as it was" if same else ""
+    )
+    direction = way(changes, NO_CHANGE)
+    if direction == "none":
+        return sentence + f". It changes the width in none of {len(changes)} combinations of the others."
+    if direction == "both":
+        return sentence + Markup(
+            ". It narrows the distribution in {} of {} combinations and widens it in {}{}."
+        ).format(down, len(changes), up, unmoved)
+    moves = [abs(change) for change in changes if abs(change) > NO_CHANGE]
+    verb = "narrows" if direction == "less" else "widens"
+    which = tally(len(moves), len(changes)).replace("cases", "combinations").replace("case", "combination")
+    span = decimals(min(moves)) if len(moves) == 1 else f"{decimals(min(moves))} to {decimals(max(moves))}"
+    return sentence + f". It {verb} the distribution {which} of the others, by {span} bits{unmoved}."
 
 
 def kept(rows: pl.DataFrame) -> Markup:
@@ -79,7 +90,7 @@ def kept(rows: pl.DataFrame) -> Markup:
     cases = counted(firsts.height, "prompt")
     if changed:
         return Markup("The first token is another under some rule for {} of {}.").format(changed, cases)
-    return Markup("Under {}, the first token of {} stays the same.").format(
+    return Markup("No such rule can change which token is first, and {} change it on none of {}.").format(
         listed([printable(rule) for rule in ordered(ruled, "decoding")]), cases
     )
 
@@ -101,7 +112,7 @@ def continued(rows: pl.DataFrame) -> list[dict[str, Any]]:
         steps = greedy.filter(pl.col("prompt") == prompt)
         if steps.height > 1:
             appended = steps.head(steps.height - 1)
-            least = appended.sort("top1_probability", "step").row(0, named=True)
+            least = trailing(appended, "top1_probability").row(0, named=True)
             found.append(
                 {
                     "prompt": printable(prompt),

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from tokentrail.charts.text import percent, printable, size
+from tokentrail.charts.text import percent, printable, size, whole
 from tokentrail.charts.timed import OURS
+from tokentrail.report.claims import apart, drifted
 from tokentrail.report.words import counted
 
 KINDS = {"decode": "Decode", "batch": "Decode", "prefill": "Prefill"}
@@ -29,6 +30,7 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                 "index": index,
                 "limits": limits(rows),
                 "drift": drift(rows),
+                "spread": spread(rows),
                 "peers": peers(rows),
                 "cases": named(rows),
                 "prices": named(cost.filter(pl.col("kind") == "batch")),
@@ -56,38 +58,82 @@ def limits(rows: pl.DataFrame) -> Markup:
     ):
         of_kind = ours.filter(pl.col("kind").is_in(kinds))
         if of_kind.height:
-            most = of_kind.sort(column, descending=True, maintain_order=True).row(0, named=True)
-            said.append(Markup(what + " ({})").format(percent(most[column]), place(most)))
+            said.append(Markup(what + "{}").format(percent(of_kind[column].max()), alone(of_kind, column)))
     return Markup(" ").join(said[:1]) + Markup(" {}.").format(Markup("; ").join(said[1:])) if said[1:] else said[0]
 
 
+def alone(rows: pl.DataFrame, column: str) -> str:
+    """` (1 row after 64 tokens)`: the case with the largest share, if the rounds set it apart from all others."""
+    span = rows.with_columns(
+        least=pl.col(column) * pl.col("median_ms") / pl.col("high_ms"),
+        best=pl.col(column) * pl.col("median_ms") / pl.col("low_ms"),
+    )
+    most = span.sort(column, descending=True, maintain_order=True).row(0, named=True)
+    reaching = span.filter(pl.col("best") >= most["least"]).height
+    if reaching == 1:
+        return f" ({place(most)})"
+    others = f"{whole(reaching - 1)} of {counted(span.height - 1, 'other case')}"
+    return f" ({place(most)}; the rounds of {others} reach as far)"
+
+
 def drift(rows: pl.DataFrame) -> Markup:
-    """The largest shift between the two blocks."""
-    moved = rows.filter(pl.col("drift").is_not_null()).sort(pl.col("drift").abs(), descending=True, maintain_order=True)
-    if moved.is_empty():
+    """Which medians moved from the first block to its repetition, further than the rounds of the first one span."""
+    repeated = rows.filter(pl.col("drift").is_not_null())
+    if repeated.is_empty():
         return Markup()
-    most = moved.row(0, named=True)
-    return Markup("From the first block of {} to its repetition, medians moved by {} at most ({}{}).").format(
-        counted(most["rounds"], "round"),
-        f"{abs(most['drift']):.1%}",
+    outside, cases = drifted(repeated), counted(repeated.height, "case")
+    sentence = Markup(
+        "From the first block of {} to its repetition, {} moved out of the span of the first block"
+    ).format(
+        counted(repeated["rounds"].max(), "round"),
+        f"no median of {cases}" if outside.is_empty() else f"the medians of {whole(outside.height)} of {cases}",
+    )
+    most = repeated.sort(pl.col("drift").abs(), descending=True, maintain_order=True).row(0, named=True)
+    within = "" if outside.filter(pl.col("drift").abs() == abs(most["drift"])).height else ", within its rounds"
+    return sentence + Markup("; the most that any moved is from {} to {} ms ({}{}{}).").format(
+        size(most["median_ms"]),
+        size(most["repeat_median_ms"]),
         place(most),
         "" if most["implementation"] == OURS else f", {most['implementation']}",
+        within,
     )
+
+
+def spread(rows: pl.DataFrame) -> str:
+    """How many rounds a median is of, and how surely its interval holds it: `6 rounds, 96.9%`."""
+    timed = rows.filter(pl.col("status") == "ok")
+    if timed.is_empty():
+        return ""
+    return f"{counted(timed['rounds'][0], 'round')}, {percent(timed['level'][0])}"
 
 
 def peers(rows: pl.DataFrame) -> Markup:
     """Ours against the fastest of the others, case by case; empty without others."""
     timed = rows.filter(pl.col("status") == "ok")
-    others = timed.filter(pl.col("implementation") != OURS)
+    others = timed.filter(pl.col("implementation") != OURS).sort("median_ms", maintain_order=True)
     if others.is_empty():
         return Markup()
-    fastest = others.group_by(CASE, maintain_order=True).agg(theirs=pl.col("median_ms").min())
-    ours = timed.filter(pl.col("implementation") == OURS).join(fastest, on=CASE, how="inner", maintain_order="left")
-    ratios = ours.with_columns(ratio=pl.col("theirs") / pl.col("median_ms")).sort("ratio")
-    least, most = ratios.row(0, named=True), ratios.row(-1, named=True)
-    return Markup(
-        "Against the faster of transformers’ paths in the same rounds, ours is {} to {} times as fast ({}; {})."
-    ).format(size(least["ratio"]), size(most["ratio"]), place(least), place(most))
+    fastest = others.unique(CASE, keep="first", maintain_order=True)
+    ours = timed.filter(pl.col("implementation") == OURS)
+    both = ours.join(fastest, on=CASE, how="inner", suffix="_other", maintain_order="left").to_dicts()
+    told = sorted(
+        (row | {"ratio": row["median_ms_other"] / row["median_ms"]} for row in both), key=lambda row: row["ratio"]
+    )
+    clear = [
+        row for row in told if apart(*(row[name] for name in ("low_ms", "high_ms", "low_ms_other", "high_ms_other")))
+    ]
+    opening = "Against the faster of transformers’ paths in the same rounds, "
+    same = len(told) - len(clear)
+    unclear = (
+        f"{whole(same)} of {counted(len(told), 'case')} {'is' if same == 1 else 'are'} not told apart by the rounds"
+    )
+    if not clear:
+        return Markup("{}{}.").format(opening, unclear)
+    least, most = clear[0], clear[-1]
+    sentence = Markup("{}ours is {} to {} times as fast ({}; {})").format(
+        opening, size(least["ratio"]), size(most["ratio"]), place(least), place(most)
+    )
+    return sentence + (f"; {unclear}." if same else ".")
 
 
 def place(row: dict[str, Any]) -> str:

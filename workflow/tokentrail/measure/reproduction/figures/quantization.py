@@ -65,8 +65,10 @@ def simulated(run: Run, figure: Figure, choice: Choice, families: str | None = N
     for name in names(run, choice, **asked):
         rows = run.rows("quantization", figure.model, scheme=name, execution="simulated")
         rows = rows if families is None else rows.filter(pl.col("families") == families)
-        if rows.height:
-            return rows.row(0, named=True)
+        for row in rows.head(1).to_dicts():
+            if row["status"] == "skipped":
+                raise NotRun(row["reason"])
+            return row
     raise NotRun(f"stages.quantization has no scheme of {in_words(asked, choice)}")
 
 
@@ -124,7 +126,10 @@ def error(run: Run, figure: Figure, choice: Choice) -> dict[str, Any]:
     for name in names(run, choice, bits=4, group_size=64):
         rows = run.tables.get("quantization_error", pl.DataFrame())
         if rows.height and name in set(rows["scheme"]):
-            return run.row("quantization_error", figure.model, scheme=name, tensor=FIRST_MATRIX)
+            row = run.row("quantization_error", figure.model, scheme=name, tensor=FIRST_MATRIX)
+            if row["status"] == "skipped":
+                raise NotRun(row["reason"])
+            return row
     raise NotRun(f"stages.quantization.errors names no scheme of 4 bits, group_size 64, {in_words({}, choice)}")
 
 
@@ -144,8 +149,14 @@ def on_passage(run: Run, figure: Figure, choice: Choice, quantity: str, case: st
     else:
         row = simulated(run, figure, choice, **asked)
     if row[column] is None:
-        raise NotRun("stages.quantization.passages names no text")
+        raise NotRun(not_read(run, figure))
     return row[column]
+
+
+def not_read(run: Run, figure: Figure) -> str:
+    """Why the model read no passage."""
+    reasons = run.rows("quantization", figure.model, scheme="float32")["reason"].to_list()
+    return "; ".join(filter(None, reasons)) or "stages.quantization.passages names no text"
 
 
 CASE = f"({'|'.join(CASES)})"
