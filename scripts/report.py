@@ -4,12 +4,13 @@ from pathlib import Path
 
 from tokentrail import stage
 from tokentrail.report.build import build
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 
 def main(job: stage.Job) -> None:
     tables = {name: job.table(name) for name in TABLES}
-    job.write_text(build(tables, Path(job.settings["charts"]), job.settings))
+    refused = [row for name in TABLES for row in job.refused(name)]
+    job.write_text(build(tables, Path(job.settings["charts"]), job.settings, refused, job.settings["lost"]))
 
 
 if "snakemake" in globals():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +13,11 @@ LIBRARY = Path(__file__).parents[1] / "workflow"
 
 
 @contextmanager
-def mutated(file: str, old: str, new: str) -> Iterator[None]:
+def mutated(file: str, old: str, new: str, also: Collection[str] = ()) -> Iterator[None]:
     """Inside the block, `import tokentrail...` gives a fresh library in which `old` in `file` reads `new`.
 
-    `old` must stand exactly once in the file, so that a mutation cannot silently stop applying.
+    `old` must stand exactly once in the file, so that a mutation cannot silently stop applying. The modules `also`,
+    which import the library themselves, are fresh as well.
     """
     path = LIBRARY / "tokentrail" / file
     source = path.read_text()
@@ -37,13 +38,16 @@ def mutated(file: str, old: str, new: str) -> Iterator[None]:
         def find_spec(self, fullname, path_, target=None):
             return importlib.util.spec_from_loader(name, Loader()) if fullname == name else None
 
-    kept = {key: sys.modules.pop(key) for key in list(sys.modules) if key.split(".")[0] == "tokentrail"}
+    def is_fresh(key: str) -> bool:
+        return key.split(".")[0] == "tokentrail" or key in also
+
+    kept = {key: sys.modules.pop(key) for key in filter(is_fresh, list(sys.modules))}
     finder = Finder()
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for key in [key for key in sys.modules if key.split(".")[0] == "tokentrail"]:
+        for key in filter(is_fresh, list(sys.modules)):
             del sys.modules[key]
         sys.modules.update(kept)

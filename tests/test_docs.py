@@ -7,8 +7,9 @@ import re
 
 import pytest
 from jsonschema import Draft202012Validator
-from tokentrail import config, docs, tables
+from tokentrail import config, docs
 from tokentrail.config.times import TimingStage
+from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 
 def test_the_kept_schema_and_readme_are_current():
@@ -21,7 +22,7 @@ def test_every_key_and_every_column_is_explained():
     for line in docs.key_reference().splitlines()[2:]:
         key, kind, _, meaning = (cell.strip() for cell in line.strip("|").split(" | "))
         assert kind and meaning, key
-    for schema in (tables.TABLES | tables.REFERENCE_TABLES).values():
+    for schema in (TABLES | REFERENCE_TABLES).values():
         for column in schema.column_names():
             assert f"| {column} |" in docs.data_dictionary()
 
@@ -56,7 +57,7 @@ def test_the_readme_names_every_stage_and_every_supported_family():
     from tokentrail.forward.families import FAMILIES
 
     readme = (docs.ROOT / "README.md").read_text()
-    assert all(f"| `{table}` |" in readme for table in tables.TABLES)
+    assert all(f"| `{table}` |" in readme for table in TABLES)
     assert all(f"`{family}`" in readme for family in FAMILIES)
 
 

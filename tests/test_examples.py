@@ -8,7 +8,7 @@ import pytest
 import torch
 from tokentrail import examples
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cells.attention import weights_of
+from tokentrail.forward.cells.attention import scores_of, weights_of
 from tokentrail.forward.cells.ffn import FfnWeights, ffn
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.cells.norm import NormWeights, norm
@@ -32,7 +32,7 @@ def test_attention_is_the_cells():
     own = torch.tensor(examples.causal_weights(x, x), dtype=torch.float64)
     q = torch.tensor(x, dtype=torch.float64)[None, None]
     cell = specs.Attention(1, 1, 4, 4**-0.5, None, None, False, False)
-    theirs = weights_of(q, q, cell, Place(torch.zeros(1, 5), None, None))
+    theirs = weights_of(scores_of(q, q, cell), cell, Place(torch.zeros(1, 5), None, None))
     assert torch.allclose(own, theirs[0, 0])
 
 
@@ -47,7 +47,7 @@ def test_layer_norm_is_the_cells():
 def test_gelu_is_the_cells(x):
     one = Linear(torch.ones(1, 1, dtype=torch.float64))
     row = torch.tensor([[[x]]], dtype=torch.float64)
-    y = ffn(row, FfnWeights(one, one), specs.Ffn("gelu", 1, False), 0, NO_TAP)
+    y = ffn(row, FfnWeights(one, one), specs.Ffn("gelu_tanh", False, 1, False), None, None, 0, NO_TAP)[0]
     assert examples.gelu(x) == pytest.approx(y.item(), abs=1e-12)
 
 

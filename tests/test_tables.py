@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from tokentrail import tables
 from tokentrail.errors import NotFiniteError, TableError
+from tokentrail.tables.lists import TABLES
 
 ROWS = pl.DataFrame(
     {
@@ -102,8 +103,31 @@ def test_reading_says_what_is_wrong(path):
 
 
 def test_every_column_is_explained():
-    for name, schema in tables.TABLES.items():
+    for name, schema in TABLES.items():
         assert schema.__doc__, name
         assert schema.column_names()[0] == "model"
         for column, declared in schema.columns().items():
             assert declared.description, f"{name}.{column}"
+
+
+def test_what_was_not_measured_is_kept_apart_with_its_reason(path):
+    asked = {"prompt": "long", "decoding": "none"}
+    whole = tables.frame("distribution", [ROWS], [asked | {tables.NOT_MEASURED: "too long"}], model="m")
+    tables.write("distribution", whole, path)
+    assert tables.read("distribution", path).equals(ROWS)
+    (row,) = tables.refused("distribution", path)
+    assert row == {"stage": "distribution", "model": "m", "asked": "prompt long, decoding none", "reason": "too long"}
+
+
+def test_a_table_of_nothing_but_refusals_can_be_read(path):
+    tables.write("distribution", tables.frame("distribution", [], [{tables.NOT_MEASURED: "why"}], model="m"), path)
+    assert tables.read("distribution", path).is_empty()
+    assert [row["reason"] for row in tables.refused("distribution", path)] == ["why"]
+
+
+@pytest.mark.parametrize("name", [name for name, schema in TABLES.items() if "reason" in schema.column_names()])
+def test_a_table_with_reasons_of_its_own_says_what_they_are_of(name):
+    """Those that another table says already, as a summary does, name no column."""
+    asked = TABLES[name].asked()
+    assert set(asked) < set(TABLES[name].column_names())
+    assert not {"model", "reason", "status"} & set(asked)

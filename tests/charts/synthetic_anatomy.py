@@ -30,7 +30,6 @@ def of_anatomy(model: str, prompts: Texts, depth: int, attention: set[int], host
         "block": [
             {"prompt": prompt, "layer": layer, "mixer": mixer, "order": order, "step": step, "site": site}
             | {"shape": "1x5x8", "l2_norm": 1.0 + order, "rms": 0.4, "mean": -0.1, "deviation": 0.3}
-            | {"max_abs_diff": (0.0 if model == "alpha" else 1e-6) if site else None}
             for prompt in prompts
             for mixer, layer in kinds.items()
             for order, (step, site) in enumerate(STEPS)

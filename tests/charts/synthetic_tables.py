@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import synthetic_anatomy
 from synthetic_quantization import of_quantization
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -217,6 +217,7 @@ def of_parts(model: str, prompts: tuple[str, ...]) -> dict[str, list[dict[str, A
         "filler_sweep": [
             {"filler": f"town {HOSTILE[0]}", "repeats": n, "tokens": 18 + 90 * n, "distance": 13 + 90 * n}
             | {"variant": variant, "status": "exceeds_positions" if beyond else "ok", "beyond_context": beyond}
+            | {"reason": "378 tokens, but the model has 256 positions" if beyond else ""}
             | {"target_probability": None if beyond else p, "target_rank": None if beyond else int(p < 0.3)}
             | {"top1_token": None if beyond else HOSTILE[n], "top1_probability": None if beyond else 0.5}
             for n in (0, 1, 4)

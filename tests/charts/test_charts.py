@@ -17,7 +17,7 @@ from tokentrail.charts import library, save, theme
 from tokentrail.charts.looks import looks
 from tokentrail.provenance import constant
 from tokentrail.stage import CHART_KINDS
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 FOLDER = Path(tokentrail.charts.__file__).parent
 LIBRARY = library.bundle()

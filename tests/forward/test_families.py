@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from random_models import FULL_SHAPES, VARIANTS
 from tokentrail.errors import UnsupportedError
+from tokentrail.forward.describe import describe
 from tokentrail.forward.families import FAMILIES, read_spec
-from tokentrail.forward.spec import Attention, Mamba2, describe, layer_ranges
+from tokentrail.forward.spec import Attention, Mamba2, layer_ranges
 
 
 def config(variant, **changes):

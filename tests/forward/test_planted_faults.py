@@ -34,7 +34,7 @@ FAULTS = [
     # The feed-forward cells
     Fault("exact GELU", "gpt2", FFN, 'approximate="tanh"', 'approximate="none"'),
     Fault("gate and up swapped", "llama", FFN, "gate, up = h.chunk", "up, gate = h.chunk"),
-    Fault("SiLU replaced by a sigmoid", "granite-nope", FFN, "F.silu(gate)", "gate.sigmoid()"),
+    Fault("SiLU replaced by a sigmoid", "granite-nope", FFN, '"silu": F.silu', '"silu": lambda x: x.sigmoid()'),
     # Norms
     Fault("RMSNorm subtracts the mean", "llama", NORM, "w = wide(x)", "w = wide(x) - x.mean(-1, keepdim=True)"),
     Fault("RMSNorm divides by the length", "qwen3", NORM, "w.square().mean(-1, keepdim=True)", "w.square().sum(-1, keepdim=True)"),
@@ -57,18 +57,18 @@ FAULTS = [
     Fault("keys and values swapped", "qwen2", ATTENTION, 'q, k, v = tap("q"', 'q, v, k = tap("q"'),
     Fault("no causal mask", "gpt2", ATTENTION, "is_causal=causal", "is_causal=False"),
     Fault("key/value heads interleaved", "llama", ATTENTION, "    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,", "    k, v = (t.repeat(1, 3, 1, 1) for t in (k, v))\n    return F.scaled_dot_product_attention(\n        q,\n        k,\n        v,"),
-    Fault("qk-norm dropped", "qwen3", ATTENTION, "if spec.qk_norm is not None:", "if False:"),
-    Fault("q normalised with k's weight", "qwen3", ASSEMBLE, '(tensor(f"{name}.q_norm.weight"), cell.heads)', '(tensor(f"{name}.k_norm.weight"), cell.heads)'),
-    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    if spec.qk_norm is not None:\n        qk = norm(qk, weights.qk_norm, spec.qk_norm)\n    if spec.rope is not None:\n        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n        qk = rotate(qk, cos, sin)\n", "    cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)\n    qk = norm(rotate(qk, cos, sin), weights.qk_norm, spec.qk_norm)\n"),
+    Fault("qk-norm dropped", "qwen3", ATTENTION, "qk = norm(qk, weights.qk_norm, spec.qk_norm)", "pass"),
+    Fault("q normalised with k's weight", "qwen3", ATTENTION, '(tensor("q_norm.weight"), spec.heads)', '(tensor("k_norm.weight"), spec.heads)'),
+    Fault("qk-norm after the rotation", "qwen3", ATTENTION, "    if spec.qk_norm is not None:\n        qk = norm(qk, weights.qk_norm, spec.qk_norm)\n    if spec.rope is not None:\n        cos, sin = place.rotation(spec.rope, spec.rotated, x.dtype)\n        qk = rotate(qk, cos, sin)\n", "    cos, sin = place.rotation(spec.rope, spec.rotated, x.dtype)\n    qk = norm(rotate(qk, cos, sin), weights.qk_norm, spec.qk_norm)\n"),
     # The frame
     Fault("embedding multiplier forgotten", "granite-nope", FRAME, " * model.spec.embedding_scale", ""),
-    Fault("residual multiplier forgotten on the mixer", "granite-nope", FRAME, 'tap("mixer_out", i, y), alpha=spec.residual_scale', 'tap("mixer_out", i, y), alpha=1'),
-    Fault("residual multiplier forgotten on the FFN", "granite-nope", FRAME, 'tap("ffn_out", i, y), alpha=spec.residual_scale', 'tap("ffn_out", i, y), alpha=1'),
+    Fault("residual multiplier forgotten on the mixer", "granite-nope", FRAME, "alpha=sub.scale", 'alpha=1 if sub.name == "mixer" else sub.scale'),
+    Fault("residual multiplier forgotten on the FFN", "granite-nope", FRAME, "alpha=sub.scale", 'alpha=1 if sub.name == "ffn" else sub.scale'),
     Fault("logits multiplied, not divided", "granite-nope", FRAME, "x / model.spec.logit_divisor", "x * model.spec.logit_divisor"),
     Fault("positions shifted by one", "gpt2", PLACE, "self.positions = (before + steps)[None]", "self.positions = (before + steps + 1)[None]"),
     Fault("positions left out", "gpt2", FRAME, "if model.positions is not None:", "if False:"),
     Fault("final norm skipped", "llama", FRAME, 'norm(x, model.final_norm, model.spec.norm)', 'x'),
-    Fault("FFN reads the stream before the mixer", "qwen2", FRAME, 'h = tap("ffn_in", i, norm(x,', 'h = tap("ffn_in", i, norm(x - y,'),
+    Fault("FFN reads the stream before the mixer", "qwen2", FRAME, "read = x", 'read = x if stream == "resid_mid" else read'),
     # Mamba2
     Fault("gate left out", "granite-nope", MAMBA, "F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))", "y.reshape(rows, tokens, spec.inner)"),
     Fault("gated norm over all groups", "granite-two-groups", MAMBA, "unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps)", "unit_rms(y, spec.eps)"),
@@ -93,7 +93,7 @@ FAULTS = [
     Fault("up before gate", "llama", LLAMA, '(f"{stem}.mlp.gate_proj.{kind}", f"{stem}.mlp.up_proj.{kind}")', '(f"{stem}.mlp.up_proj.{kind}", f"{stem}.mlp.gate_proj.{kind}")'),
     Fault("biases of q, k, v in another order", "qwen2", LLAMA, '_proj.bias" for p in "qkv"', '_proj.bias" for p in "qvk"'),
     Fault("head tied that is not", "llama", ASSEMBLE, 'tokens if spec.tied else tensor("head.weight")', "tokens"),
-    Fault("first layer used everywhere", "qwen3", ASSEMBLE, 'mixer=mixer(f"layers.{i}.mixer", layer.mixer)', 'mixer=mixer("layers.0.mixer", layer.mixer)'),
+    Fault("first layer used everywhere", "qwen3", ASSEMBLE, 'sublayer(f"layers.{i}.{sub.name}", sub.cell)', 'sublayer(f"layers.0.{sub.name}", sub.cell)'),
     # The loader
     Fault("output bias lost", "gpt2", ATTENTION, "return weights.out(z.transpose(1, 2).reshape(rows, tokens, -1)), state", "return F.linear(z.transpose(1, 2).reshape(rows, tokens, -1), weights.out.weight), state"),
     Fault("weights rounded to bfloat16", "llama", LOAD, "made.to(device=device, dtype=dtype, copy=True)", "made.to(device=device, dtype=torch.bfloat16).to(dtype)"),
@@ -126,7 +126,7 @@ def put_through_the_gate(pair):
         ids = pair.ids[:1]
         table = parity.compared(frame.forward(model, ids)[0], pair.logits[0], frame.forward(truth, ids)[0])
         seen = {}
-        reference_sites(pair.reference, ids, lambda site, layer, x: seen.update({(site, layer): x}))
+        reference_sites(pair.reference, model.spec, ids, lambda site, layer, x: seen.update({(site, layer): x}))
         compare = layers.Compare(seen)
         frame.forward(model, ids, tap=compare)
     table = table.with_columns(tolerance=pl.lit(TOLERANCE), prompt=pl.lit("random"))

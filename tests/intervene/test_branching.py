@@ -103,12 +103,23 @@ def random_specs(draw):
     mamba2 = specs.Mamba2(
         groups * per, head_dim, groups, 3, 3, draw(st.booleans()), draw(st.booleans()), 0.0, 9.0, 1e-5
     )
-    ffn = specs.Ffn(draw(st.sampled_from(["gelu", "swiglu"])), draw(st.integers(3, 9)), draw(st.booleans()))
+    ffn = specs.Ffn(
+        *draw(st.sampled_from([("gelu_tanh", False), ("silu", True)])), draw(st.integers(3, 9)), draw(st.booleans())
+    )
     layers = draw(st.lists(st.sampled_from([attention, mamba2]), min_size=1, max_size=4))
     learned = draw(st.sampled_from([None, TOKENS + 3]))
-    scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(3)]
-    width, layers = draw(st.integers(4, 12)), tuple(specs.Layer(mixer, ffn) for mixer in layers)
+    scales = [draw(st.sampled_from([1.0, 0.5, 3.0])) for _ in range(2)]
+    width, layers = draw(st.integers(4, 12)), tuple(shaped(draw, mixer, ffn, norm) for mixer in layers)
     return specs.Spec("random", 23, width, layers, norm, learned, 99, *scales, draw(st.booleans()))
+
+
+def shaped(draw, mixer, ffn, norm):
+    """A layer of the two cells, one after the other or side by side, with norms after them or without."""
+    subs = [
+        specs.SubLayer(name, cell, norm, draw(st.sampled_from([None, norm])), draw(st.sampled_from([1.0, 0.5, 3.0])))
+        for name, cell in (("mixer", mixer), ("ffn", ffn))
+    ]
+    return specs.Layer((tuple(subs),) if draw(st.booleans()) else tuple((sub,) for sub in subs))
 
 
 def random_model(spec, seed):
@@ -157,7 +168,8 @@ def test_a_state_in_its_own_place_changes_nothing_and_a_zeroed_one_forgets(pair,
     with torch.inference_mode():
         forward(model, ids[:, :4], cache)
         for i in mamba2:
-            cache.states[i] = cache.states[i]._replace(ssm=torch.zeros_like(cache.states[i].ssm))
+            state = cache.states[i, "mixer"]
+            cache.states[i, "mixer"] = state._replace(ssm=torch.zeros_like(state.ssm))
         expected = forward(model, ids[:, 4:], cache)[0, -1]
     assert (branched.logits[1] - expected).abs().max() < 1e-5
     assert (branched.logits[1] - branched.clean).abs().max() > 1e-4
@@ -230,7 +242,7 @@ def test_single_heads_under_grouped_queries_are_the_right_ones(pair):
     model = pair("llama").ours()
     ids = torch.arange(TOKENS)[None]
     layer, mixer = 1, model.spec.layers[1].mixer
-    weight = model.layers[layer].mixer.out.weight
+    weight = model.layers[layer]["mixer"].cell.out.weight
     variants = [Variant(f"h{h}", (zero("z", layer, heads=(h,)),)) for h in range(mixer.heads)]
     rows = run(model, ids, variants, PLENTY).logits
     for h, logits in enumerate(rows):

@@ -68,7 +68,7 @@ def variant(site="mixer_out", layers=(0,), kind="zero", **where):
         (variant(layers=(4,)), "edits layer 4, but the model has 4 layers"),
         (variant(layers=(-1,)), "edits layer -1"),
         (variant(site="z", layers=(1,), heads=(6,)), "edits head 6 at layer 1, which has 6 heads"),
-        (variant(site="ssm_y", layers=(1,)), "edits ssm_y at layer 1, which is no Mamba2 layer"),
+        (variant(site="ssm_y", layers=(1,)), "edits ssm_y at layer 1, which has no such site"),
         (variant(heads=(0,)), "names heads at mixer_out, which has none"),
         (variant(positions=(9,)), "edits position 9, but the prompt has 9 tokens"),
         (variant(site="pattern", layers=(1,), kind="mask"), "name the key positions"),
@@ -76,7 +76,7 @@ def variant(site="mixer_out", layers=(0,), kind="zero", **where):
         (variant(kind="mask"), "asks for 'mask' at mixer_out, which takes"),
         (
             variant(site="ssm_state", layers=(1,), positions=(2,)),
-            "edits ssm_state at layer 1, which is no Mamba2 layer",
+            "edits ssm_state at layer 1, which has no such site",
         ),
         (variant(site="ssm_state"), "name the one position"),
         (variant(site="ssm_state", positions=(1, 2)), "name the one position"),

@@ -195,14 +195,14 @@ def quantization() -> pl.DataFrame:
 
 def quantization_error() -> pl.DataFrame:
     columns = "scheme tensor mean_abs_error std relative_error max_abs max_sigma beyond_4_sigma first_scale "
-    columns += "first_weights first_codes note"
+    columns += "first_weights first_codes status reason"
     same = ("layers.0.ffn.up.weight", 0.0145, 0.1412, 0.103, 4.5, 32.5, 0.00126)
     weights = "0.0942, 0.0982, -0.0321"
     return rows(
         columns,
-        (Q4, *same, 0.052, weights, "2, 2, -1", ""),
-        (HALF, *same, 0.04576, weights, "2, 3, -1", ""),
-        (Q4, "layers.0.ffn.down.weight", *same[1:], 0.9, "1, 1, 1", "7, 7, 7", ""),
+        (Q4, *same, 0.052, weights, "2, 2, -1", "ok", ""),
+        (HALF, *same, 0.04576, weights, "2, 3, -1", "ok", ""),
+        (Q4, "layers.0.ffn.down.weight", *same[1:], 0.9, "1, 1, 1", "7, 7, 7", "ok", ""),
     )
 
 
@@ -272,10 +272,10 @@ def tables() -> dict[str, pl.DataFrame]:
         "block": together(
             [
                 rows(
-                    "prompt layer step shape max_abs_diff",
-                    ("capital-france", 0, "attention weights", "1x12x5x5", 2e-7),
-                    ("capital-france", 0, "queries by head", "1x12x5x64", 1e-7),
-                    ("capital-france", 0, "FFN widened", "1x5x3072", None),
+                    "prompt layer step shape",
+                    ("capital-france", 0, "attention weights", "1x12x5x5"),
+                    ("capital-france", 0, "queries by head", "1x12x5x64"),
+                    ("capital-france", 0, "FFN widened", "1x5x3072"),
                 ),
             ]
         ),

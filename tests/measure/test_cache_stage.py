@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 import tiny_tokenizer
 import torch
 from random_models import VARIANTS, build
 from tokentrail import tables
-from tokentrail.errors import PromptError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward
 from tokentrail.measure import cache
+from tokentrail.tables.files import divided
 from tokentrail.weights.load import Loaded
 from tokentrail.weights.tokenizer import Tokenizer
 
@@ -103,8 +105,11 @@ def test_one_prompt_makes_no_batch(loaded, settings):
 def test_a_continuation_beyond_the_positions_is_refused(loaded, settings):
     if loaded.model.spec.learned_positions is None:
         pytest.skip("this model has no position table")
-    with pytest.raises(PromptError, match=r"prompt alice has \d+ tokens and stages.cache.steps is 250, .* 256 pos"):
-        measured(loaded, settings, steps=250)
+    kept, refused = divided(measured(loaded, settings, steps=250))
+    assert set(kept["prompt"]) == {"france"}
+    (row,) = refused.to_dicts()
+    assert row["prompt"] == "alice"
+    assert re.search(r"prompt alice has \d+ tokens and stages.cache.steps is 250, .* 256 pos", row["not_measured"])
 
 
 def test_a_cache_that_forgets_is_seen(loaded, settings, monkeypatch):

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 import torch
 from tokentrail import tables
-from tokentrail.errors import PromptError, TokentrailError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward, last
 from tokentrail.forward.taps import Record
@@ -25,6 +24,7 @@ from tokentrail.measure import (
     sink,
     variants,
 )
+from tokentrail.tables.files import NOT_MEASURED, divided
 
 SWAPPED = {"text": "In the morning, Carol gave Bob a book. Later, Bob gave the book back to", "target": " Carol"}
 FILLER = {
@@ -126,7 +126,7 @@ def test_a_switched_off_mixer_keeps_the_bias_of_its_output_projection(pair):
 
     with torch.inference_mode():
         forward(model, pair("gpt2").ids[:1, :5], tap=Both(part.variant(Operation("zero"))))
-    bias = model.layers[1].mixer.out.bias
+    bias = model.layers[1]["mixer"].cell.out.bias
     assert torch.allclose(record.seen["mixer_out", 1], bias.expand(1, 5, -1))
 
 
@@ -145,12 +145,12 @@ def test_patching_the_whole_stream_at_the_name_carries_everything(loaded, stage_
 def test_patching_from_an_equal_prompt_has_nothing_to_restore(loaded, stage_settings):
     alice = stage_settings["patching"]["prompts"]["alice"]
     same = stage_settings["patching"] | {"prompts": {"alice": alice, "swap": alice}}
-    with pytest.raises(PromptError, match="nothing to restore"):
-        patching.measure(loaded, same)
+    (reason,) = not_measured(patching.measure(loaded, same))
+    assert "nothing to restore" in reason
 
 
 @pytest.mark.parametrize("stage", ["patching", "ablations"])
-def test_prompts_of_unequal_length_are_refused(loaded, stage_settings, stage):
+def test_prompts_of_unequal_length_have_a_row_with_the_reason(loaded, stage_settings, stage):
     chosen = stage_settings[stage]
     longer = SWAPPED["text"].replace("book back", "big old book back")
     chosen = (
@@ -158,20 +158,39 @@ def test_prompts_of_unequal_length_are_refused(loaded, stage_settings, stage):
         if stage == "patching"
         else chosen | {"texts": chosen["texts"] | {"swap": longer}}
     )
-    with pytest.raises(PromptError, match="prompts alice and swap have"):
-        importlib.import_module(f"tokentrail.measure.{stage}").measure(loaded, chosen)
+    (reason,) = not_measured(importlib.import_module(f"tokentrail.measure.{stage}").measure(loaded, chosen))
+    assert "prompts alice and swap have" in reason
 
 
-def test_a_mean_of_no_prompt_is_refused(loaded, stage_settings):
-    with pytest.raises(TokentrailError, match="needs a reference prompt"):
-        ablations.measure(loaded, stage_settings["ablations"] | {"references": []})
+def test_a_pair_that_cannot_be_patched_leaves_the_good_pair(loaded, stage_settings):
+    chosen = stage_settings["patching"]
+    bad = {"prompt": "alice", "source": "short"}
+    prompts = chosen["prompts"] | {"short": {"text": "In the morning", "target": " Alice"}}
+    frame = patching.measure(loaded, chosen | {"prompts": prompts, "pairs": [bad, *chosen["pairs"]]})
+    assert len(not_measured(frame)) == 1
+    good, _ = divided(frame)
+    assert good.equals(patching.measure(loaded, chosen))
+
+
+def test_an_operation_that_cannot_be_done_leaves_the_others(loaded, stage_settings):
+    chosen = stage_settings["ablations"]
+    frame = ablations.measure(loaded, chosen | {"references": []})
+    (reason,) = not_measured(frame)
+    assert "needs a reference prompt" in reason
+    kept, refused = divided(frame)
+    assert refused["operation"].to_list() == ["mean"]
+    assert set(kept["operation"]) == {"none", *chosen["operations"]} - {"mean"}
+
+
+def not_measured(frame: pl.DataFrame) -> list[str]:
+    return divided(frame)[1][NOT_MEASURED].to_list()
 
 
 def test_shared_prefixes_say_what_whole_passes_say(loaded, stage_settings):
     from tokentrail.measure.distance import inputs
 
     taps = variants.taps(loaded.model.spec)
-    for series in inputs(loaded, stage_settings["filler_sweep"]):
+    for series in inputs(loaded, stage_settings["filler_sweep"])[0]:
         for tap in taps.values():
             for one, logits in zip(series, filler_sweep.shared_prefixes(loaded, series, tap), strict=True):
                 with torch.inference_mode():
@@ -224,7 +243,7 @@ def test_long_range_equals_the_explicit_weights_and_the_states_own_decay(loaded,
             expected = record.seen["pattern", i][0, :, -1, list(one.name)].sum(-1)
             assert rows["attention_to_name"].to_list() == pytest.approx(expected.tolist(), abs=1e-5)
         else:
-            fade = torch.exp(-torch.exp(loaded.model.layers[i].mixer.A_log) * record.seen["dt", i][0])
+            fade = torch.exp(-torch.exp(loaded.model.layers[i]["mixer"].cell.A_log) * record.seen["dt", i][0])
             expected = fade[one.name[-1] + 1 :].prod(dim=0)
             assert rows["state_retention"].to_list() == pytest.approx(expected.tolist(), abs=1e-5)
 
@@ -256,7 +275,7 @@ def test_unrolled_mixing_times_the_inputs_gives_what_the_heads_write(loaded, sta
             assert (weights @ v - record.seen["z", i][0]).abs().max() < 1e-4
         else:
             u = record.seen["conv_out", i][0, :, : cell.inner].view(n, cell.heads, cell.head_dim).transpose(0, 1)
-            skip = loaded.model.layers[i].mixer.D[:, None, None] * u
+            skip = loaded.model.layers[i]["mixer"].cell.D[:, None, None] * u
             assert (weights @ u + skip - record.seen["ssm_y", i][0].transpose(0, 1)).abs().max() < 1e-4
 
 

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import torch
 from tokentrail import tables
-from tokentrail.errors import PromptError
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import decoding, distribution
 from tokentrail.measure.answers import entropy_bits, log_probabilities
+from tokentrail.tables.files import divided
 
 RULES = {"temperatures": [0.5, 2.0], "top_k": [1, 3], "top_p": [0.5, 1.0]}
 EXPERIMENT = {
@@ -29,7 +29,7 @@ LOGITS = torch.tensor([1.0, 3.0, 2.0, 3.0, -1.0])
 
 @pytest.fixture
 def measured(loaded, settings) -> pl.DataFrame:
-    return tables.TABLES["distribution"].validate(distribution.measure(loaded, settings | OWN), cast=True)
+    return tables.schema_of("distribution").validate(distribution.measure(loaded, settings | OWN), cast=True)
 
 
 def test_each_prompt_has_one_row_as_computed_and_one_for_each_rule(measured, settings):
@@ -83,8 +83,9 @@ def test_an_experiment_is_run_in_every_combination(loaded, measured):
 
 def test_a_combination_that_cannot_be_run_is_named(loaded, settings):
     bad = EXPERIMENT | {"template": "{before}{wording}", "factors": EXPERIMENT["factors"] | {"wording": {"none": ""}}}
-    with pytest.raises(PromptError, match="empty"):
-        distribution.measure(loaded, settings | OWN | {"experiments": {"bad": bad}})
+    _, refused = divided(distribution.measure(loaded, settings | OWN | {"experiments": {"bad": bad}}))
+    (row,) = refused.to_dicts()
+    assert row["experiment"] == "bad" and "wording: none" in row["levels"] and "empty" in row["not_measured"]
 
 
 def test_a_temperature_raises_odds_to_a_power():

@@ -7,8 +7,9 @@ import tiny_tokenizer
 import tokenizers
 from tokenizers import pre_tokenizers
 from tokentrail import tables
-from tokentrail.errors import PromptError, TokentrailError
+from tokentrail.errors import ConfigError
 from tokentrail.measure import merges
+from tokentrail.tables.files import divided
 from tokentrail.weights.tokenizer import Tokenizer
 
 WORDS = ["Alice", " Alice", "Mirabel", "127.0.0.1", "안녕", " it's"]
@@ -21,7 +22,7 @@ def tokenizer():
 
 
 def test_every_step_of_every_piece(tokenizer):
-    frame = tables.TABLES["merges"].validate(merges.measure(tokenizer, SETTINGS), cast=True)
+    frame = tables.schema_of("merges").validate(merges.measure(tokenizer, SETTINGS), cast=True)
     for text in (*WORDS, SETTINGS["prompts"]["p"]["text"]):
         rows = frame.filter(prompt="p" if "gave" in text else text)
         ended = rows.filter(rows["token_ids"] != "")
@@ -64,13 +65,19 @@ def test_another_kind_of_tokenizer_gives_no_rows():
     assert merges.measure(Tokenizer(inner, "never", "tiny"), SETTINGS).is_empty()
 
 
-def test_a_replay_that_ends_elsewhere_is_an_error(tokenizer, monkeypatch):
+def test_a_replay_that_ends_elsewhere_has_a_row_with_the_reason(tokenizer, monkeypatch):
     monkeypatch.setattr(merges, "replay", lambda bpe, text: ([], [1]))
-    with pytest.raises(TokentrailError, match=r"the replay of 'Alice' ends in the ids \[1\], but the tokenizer gives"):
-        merges.measure(tokenizer, SETTINGS)
+    kept, refused = divided(merges.measure(tokenizer, SETTINGS))
+    assert kept.is_empty() and "Alice" in refused["prompt"].to_list()
+    reason = refused.filter(prompt="Alice")["not_measured"][0]
+    assert reason.startswith("the replay of 'Alice' ends in the ids [1], but the tokenizer gives")
 
 
-@pytest.mark.parametrize(("word", "said"), [("", "is no token of its own"), ("a\udc00", "half of a surrogate pair")])
-def test_a_word_that_cannot_be_read_is_refused(tokenizer, word, said):
-    with pytest.raises(PromptError, match=said):
-        merges.measure(tokenizer, SETTINGS | {"words": [word]})
+def test_a_word_that_cannot_be_read_has_a_row_with_the_reason(tokenizer):
+    _, refused = divided(merges.measure(tokenizer, SETTINGS | {"words": [""]}))
+    assert "is no token of its own" in refused["not_measured"][0]
+
+
+def test_half_of_a_character_is_a_mistake_of_the_configuration(tokenizer):
+    with pytest.raises(ConfigError, match="half of a surrogate pair"):
+        merges.measure(tokenizer, SETTINGS | {"words": ["a\udc00"]})

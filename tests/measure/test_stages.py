@@ -12,7 +12,6 @@ import tiny_tokenizer
 import torch
 from polars.testing import assert_frame_equal
 from tokentrail import tables
-from tokentrail.errors import PromptError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
@@ -52,16 +51,18 @@ def test_tokens_say_what_makes_a_prompt_other_than_it_looks(loaded, settings, ca
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("change", [{"text": "<|user|>Alice gave"}, {"target": "<|user|>"}])
-def test_a_token_without_a_row_is_refused_in_one_sentence(loaded, settings, stage, change):
+def test_a_token_without_a_row_is_told_in_one_sentence(loaded, settings, stage, change, tmp_path):
     if stage == "tokens" and "target" in change:
         pytest.skip("cutting a prompt needs no target")
     rows = loaded.model.spec.vocabulary
     inner = tiny_tokenizer.train()
     inner.add_special_tokens([f"<unused{i}>" for i in range(rows - inner.get_vocab_size())] + ["<|user|>"])
     larger = replace(loaded, tokenizer=Tokenizer(inner, "tokenizer", "tiny", rows=rows))
-    prompts = {"bad": settings["prompts"]["alice"] | change}
-    with pytest.raises(PromptError, match=rf"'<\|user\|>' \(id {rows}\).*the token table of tiny has {rows} rows"):
-        measured(stage, larger, settings | {"prompts": prompts})
+    prompts = settings["prompts"] | {"bad": settings["prompts"]["alice"] | change}
+    tables.write(stage, measured(stage, larger, settings | {"prompts": prompts}), tmp_path / "table")
+    (row,) = tables.refused(stage, tmp_path / "table")
+    assert f"'<|user|>' (id {rows})" in row["reason"]
+    assert f"the token table of tiny has {rows} rows" in row["reason"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -73,14 +74,19 @@ def test_a_token_without_a_row_is_refused_in_one_sentence(loaded, settings, stag
         ({"text": "a " * 300}, "256 positions"),
     ],
 )
-def test_a_prompt_that_cannot_be_run_is_refused_before_any_runs(loaded, settings, stage, change, message):
+def test_a_prompt_that_cannot_be_run_has_a_row_with_the_reason(loaded, settings, stage, change, message, tmp_path):
     if "positions" in message and loaded.model.spec.learned_positions is None:
         pytest.skip("this model has no position table")
     if stage == "tokens" and "empty" not in message:
         pytest.skip("cutting a prompt needs no target and no position")
     prompts = settings["prompts"] | {"bad": settings["prompts"]["alice"] | change}
-    with pytest.raises(PromptError, match=message):
-        measured(stage, loaded, settings | {"prompts": prompts})
+    tables.write(stage, measured(stage, loaded, settings), tmp_path / "without")
+    tables.write(stage, measured(stage, loaded, settings | {"prompts": prompts}), tmp_path / "with")
+    assert tables.read(stage, tmp_path / "with").equals(tables.read(stage, tmp_path / "without")), "the others are kept"
+    assert tables.refused(stage, tmp_path / "without") == []
+    (row,) = tables.refused(stage, tmp_path / "with")
+    assert (row["stage"], row["model"], row["asked"]) == (stage, "tiny", "prompt bad")
+    assert message in row["reason"]
 
 
 def test_next_token_shows_the_top_and_always_the_target(loaded, settings):
@@ -111,9 +117,9 @@ def test_the_lens_with_attention_off_is_that_of_a_model_without_it(loaded, setti
     silent = []
     for cell, layer in zip(spec.layers, loaded.model.layers, strict=True):
         if isinstance(cell.mixer, specs.Attention):
-            out = layer.mixer.out
-            nothing = Linear(torch.zeros_like(out.weight), out.bias)
-            layer = layer._replace(mixer=layer.mixer._replace(out=nothing))
+            own = layer["mixer"]
+            nothing = Linear(torch.zeros_like(own.cell.out.weight), own.cell.out.bias)
+            layer = layer | {"mixer": own._replace(cell=own.cell._replace(out=nothing))}
         silent.append(layer)
     without = replace(loaded, model=replace(loaded.model, layers=tuple(silent)))
     off = frame.filter(variant="attention_off").drop("variant")

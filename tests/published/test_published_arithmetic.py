@@ -89,12 +89,13 @@ def logits(row) -> list[int]:
     return at(row, "logits", len(spec(row).layers))
 
 
-@functools.cache
-def rebuilt(model: str, text: str) -> dict[str, list[int]]:
+def steps(model: str, text: str) -> dict[str, list[int]]:
     """The shapes of the first layer's steps, by name."""
-    ids = torch.empty(1, len(tokenizer(model).encode(TEXTS[text])), dtype=torch.int64, device="meta")
-    steps = block.rebuild(empty_model(model), ids, torch.empty(0), 0)
-    return {"input ids": list(ids.shape)} | {step.name: list(step.tensor.shape) for step in steps}
+    seen = passed(model, text)
+    words = {(site, 0): name for site, name in empty_model(model).spec.layers[0].sites.items()}
+    words |= {(site, -1): name for site, name in block.EMBEDDING.items()}
+    named = {name: seen[place] for place, name in words.items() if place in seen}
+    return {"input ids": seen["token_rows", -1][:2]} | named
 
 
 STEPS = {
@@ -117,7 +118,7 @@ STEPS = {
 
 
 def step(row, name: str) -> list[int]:
-    return rebuilt(row["model"], row["input"])[name]
+    return steps(row["model"], row["input"])[name]
 
 
 # sizes and work
@@ -305,7 +306,15 @@ def formula_holds(row, names: dict[str, Any], expected: Any) -> str:
 def cell_gelu(x: float) -> float:
     """The cell's own activation, between two unit matrices."""
     one = Linear(torch.ones(1, 1, dtype=torch.float64))
-    y = ffn(torch.tensor([[[x]]], dtype=torch.float64), FfnWeights(one, one), specs.Ffn("gelu", 1, False), 0, NO_TAP)
+    y = ffn(
+        torch.tensor([[[x]]], dtype=torch.float64),
+        FfnWeights(one, one),
+        specs.Ffn("gelu_tanh", False, 1, False),
+        None,
+        None,
+        0,
+        NO_TAP,
+    )[0]
     return y.item()
 
 
@@ -333,7 +342,7 @@ CENSUS: dict[str, Measure] = {
     "attention_layer_count_from_layer": lambda row: kinds(row)[number(row) :].count("attention"),
     "output_projection_tied_to_embedding": lambda row: yes(spec(row).tied),
     "logit_divisor": lambda row: spec(row).logit_divisor,
-    "residual_multiplier": lambda row: spec(row).residual_scale,
+    "residual_multiplier": lambda row: spec(row).layers[0].sublayers[0].scale,
     "embedding_multiplier": lambda row: spec(row).embedding_scale,
     "model_width": lambda row: spec(row).width,
     "vocab_size": lambda row: spec(row).vocabulary,

@@ -195,3 +195,22 @@ def test_a_cell_that_differs_is_marked_and_a_mixer_stands_beside_a_mixer():
     )
     marked = {(entry["part"], entry["what"]): entry["differs"] for entry in cells(frame, ["a", "b"])}
     assert marked == {("size", "layers"): False, ("mixer", ""): True, ("norm", ""): False}
+
+
+def test_what_was_asked_and_not_measured_has_a_section(drawings):
+    tables, settings = synthetic.tables(2), synthetic.settings(2)
+    assert "Everything that was asked was measured." in Page(build(tables, drawings, settings)).text
+    row = {"stage": "patching", "model": "alpha", "asked": f"prompt {synthetic.HOSTILE[0]}", "reason": "unequal <b>"}
+    text = Page(build(tables, drawings, settings, refused=[row])).text
+    assert "Everything that was asked was measured." not in text
+    assert re.search(r"Asked and not measured.*patching.*prompt </script>.*unequal <b>", text)
+
+
+def test_a_report_without_a_lost_model_begins_by_saying_so(drawings):
+    tables, settings = synthetic.tables(2), synthetic.settings(2)
+    assert "not whole" not in build(tables, drawings, settings)
+    lost = [{"model": "omega", "stage": "parity_gate", "sentence": f"It stopped at {synthetic.HOSTILE[0]}."}]
+    html = build(tables, drawings, settings, lost=lost)
+    assert html.index("This report is not whole.") < html.index("<h2")
+    text = Page(html).text
+    assert "omega stopped at parity_gate. It stopped at </script>" in text

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from tokentrail.report import sentences, words
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 
 def plain(markup) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from split_patterns import CL100K
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
-from tokentrail.errors import PromptError
+from tokentrail.errors import ConfigError, PromptError
 from tokentrail.weights.bpe import byte_level_bpe, merged, replay
 
 
@@ -118,7 +118,7 @@ def test_ten_thousand_characters_without_a_break(text):
 
 
 def test_half_of_a_surrogate_pair_is_refused():
-    with pytest.raises(PromptError, match="holds half of a surrogate pair"):
+    with pytest.raises(ConfigError, match="holds half of a surrogate pair"):
         ids_of(KINDS["plain"], "a\ud800b")
 
 

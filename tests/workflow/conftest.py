@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tokentrail.tables import TIMED
+from tokentrail.tables.lists import TIMED
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["Snakefile", "workflow", "scripts", "profiles", "envs"]

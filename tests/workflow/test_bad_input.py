@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tokentrail import tables
 
 pytestmark = pytest.mark.slow
 
@@ -128,16 +129,16 @@ def test_models(fresh, undisturbed):
 
 
 def test_prompts_that_the_model_cannot_read(done):
-    """GPT-2 ends at its last learned position; the rotary model reads on."""
+    """GPT-2 ends at its last learned position, and says so in a row; the rotary model reads on."""
     long = {"text": "the king " * 200 + "the", "target": " queen"}
     done.configure(lambda c: c["prompts"].update(long=long))
-    status, output = done.snakemake("results/tiny/alpha/parity.parquet", "results/tiny/beta/parity.parquet")
-    assert status == 1
-    assert "Traceback" not in output
-    sentences = {line.strip() for line in output.splitlines() if " of beta: " in line}
-    assert any("long" in sentence and "256" in sentence for sentence in sentences), output
-    assert not any(" of alpha: " in line for line in output.splitlines())
-    assert done.snakemake("--dry-run", "results/tiny/alpha/parity.parquet")[1].count("Nothing to be done") == 1
+    paths = {model: f"results/tiny/{model}/parity.parquet" for model in ("alpha", "beta")}
+    done.run(*paths.values())
+    (row,) = tables.refused("parity", done.path / paths["beta"])
+    assert row["asked"] == "prompt long" and "256" in row["reason"]
+    assert "long" not in set(tables.read("parity", done.path / paths["beta"])["prompt"])
+    assert tables.refused("parity", done.path / paths["alpha"]) == []
+    assert "long" in set(tables.read("parity", done.path / paths["alpha"])["prompt"])
 
 
 def test_prompts_of_unequal_length(done):
@@ -148,14 +149,12 @@ def test_prompts_of_unequal_length(done):
         config["stages"]["patching"]["pairs"] = [{"prompt": "king", "source": "short"}]
 
     done.configure(change)
-    stages = ("ablations", "patching")
-    status, output = done.snakemake(*(f"results/tiny/alpha/{stage}.parquet" for stage in stages))
-    assert status == 1
-    assert "Traceback" not in output
-    for stage in stages:
-        (sentence,) = {line.strip() for line in output.splitlines() if f"{stage} of alpha: " in line}
-        assert all(word in sentence for word in ("king", "7", "short", "4")), sentence
-        assert not (done.results / "alpha" / f"{stage}.parquet").exists()
+    paths = {stage: f"results/tiny/alpha/{stage}.parquet" for stage in ("ablations", "patching")}
+    done.run(*paths.values())
+    for stage, path in paths.items():
+        (row,) = tables.refused(stage, done.path / path)
+        assert all(word in row["reason"] for word in ("king", "7", "short", "4")), row
+    assert "resample" not in set(tables.read("ablations", done.path / paths["ablations"])["operation"])
 
 
 def test_groups_that_do_not_divide_and_a_passage_that_is_not_there(done):
@@ -176,13 +175,11 @@ def test_groups_that_do_not_divide_and_a_passage_that_is_not_there(done):
 
 
 def test_what_cannot_be_packed_is_named_beside_its_simulated_row(undisturbed):
-    import polars as pl
-
-    table = pl.read_parquet(undisturbed.results / "alpha" / "quantization.parquet")
-    packed = table.filter(execution="packed")
-    assert packed["scheme"].to_list() == ["q8-packed"] and packed["decode_ms"].null_count() == 0
-    (row,) = table.filter(scheme="q4-packed").to_dicts()
-    assert row["execution"] == "simulated" and "32 does not divide 48" in row["note"]
+    path = undisturbed.results / "alpha" / "quantization.parquet"
+    packed = tables.read("quantization", path).filter(execution="packed")
+    ran, refused = packed.filter(status="ok"), packed.filter(status="skipped")
+    assert set(ran["scheme"]) == {"q8-packed"} and ran["decode_ms"].null_count() == 0
+    assert set(refused["scheme"]) == {"q4-packed"} and "32 does not divide 48" in refused["reason"][0]
 
 
 def test_memory_too_small_for_one_row(done):
@@ -232,3 +229,34 @@ def test_odd_paths_and_files_of_another_editor(fresh):
     fresh.run("results/tiny/alpha/quantization_quality.parquet")
     assert "Nothing to be done" in fresh.run("--dry-run", "results/tiny/alpha/quantization_quality.parquet")
     assert (odd / "a lock.json").is_file()
+
+
+def test_a_model_that_fails_leaves_a_report_of_the_others(done):
+    """Said at its head and on the console, with exit status 1; mended, the same command makes it whole again."""
+    path, report = safetensors(done.path / "models" / "beta"), done.results / "report.html"
+    content, whole = path.read_bytes(), report.read_bytes()
+    cut(path.parent)
+    status, output = done.snakemake()
+    assert status == 1
+    assert "beta stopped at weights. Its log ends with: model.safetensors is truncated" in output
+    assert "is now a report on alpha alone" in output
+    text = report.read_text()
+    assert text.index("This report is not whole.") < text.index("<h2")
+    assert "<code>beta</code> stopped at <code>weights</code>" in text
+    assert "Beta" not in (done.results / "charts" / "lens.json").read_text()
+    path.write_bytes(content)
+    done.run()
+    assert report.read_bytes().count(b"not whole") == 0 and len(report.read_bytes()) >= 0.9 * len(whole)
+    assert "Beta" in (done.results / "charts" / "lens.json").read_text()
+
+
+def test_a_configuration_with_only_the_required_keys_gets_its_report(fresh):
+    def least(config):
+        for key in set(config) - {"run", "title", "models", "prompts"}:
+            del config[key]
+        config["models"] = {"alpha": {key: config["models"]["alpha"][key] for key in ("label", "source")}}
+        config["prompts"] = {"king": config["prompts"]["king"]}
+
+    fresh.configure(least)
+    fresh.run()
+    assert "not whole" not in (fresh.results / "report.html").read_text()

@@ -1,11 +1,15 @@
 """Only what changed runs again, asserted on the jobs of a real dry run."""
 
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tokentrail.provenance import constant
-from tokentrail.tables import TIMED, read
+from tokentrail.tables import read
+from tokentrail.tables.lists import TIMED
 
 pytestmark = pytest.mark.slow
 
@@ -154,7 +158,7 @@ def test_rounds_of_quantization(done):
 
 
 def test_how_codes_are_chosen(done):
-    done.append("workflow/tokentrail/quantize/quantizer.py", "\n# edited\n")
+    done.append("workflow/tokentrail/quantize/quantizer.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"quantization_quality", "quantization_timing", "quantization_error"})
 
 
@@ -179,32 +183,32 @@ def test_a_ledger_and_what_it_is_held_against(done):
 
 @pytest.mark.parametrize("cell", ["attention", "mamba2"])
 def test_one_cell(done, cell):
-    done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\n# edited\n")
+    done.append(f"workflow/tokentrail/forward/cells/{cell}.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for(ALL - WITHOUT_CELLS)
 
 
 def test_one_measure(done):
-    done.append("workflow/tokentrail/measure/residual.py", "\n# edited\n")
+    done.append("workflow/tokentrail/measure/residual.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"residual"})
 
 
 def test_how_edits_are_applied(done):
-    done.append("workflow/tokentrail/intervene/edits.py", "\n# edited\n")
+    done.append("workflow/tokentrail/intervene/edits.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"ablations", "patching", "filler_sweep", "sink", "lens"})
 
 
 def test_how_times_are_summed_up(done):
-    done.append("workflow/tokentrail/measure/timing_summary.py", "\n# edited\n")
+    done.append("workflow/tokentrail/measure/timing_summary.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"timing_summary", "machine", "cost"})
 
 
 def test_one_script(done):
-    done.append("scripts/distribution.py", "\n# edited\n")
+    done.append("scripts/distribution.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"distribution"})
 
 
 def test_one_chart(done):
-    done.append("workflow/tokentrail/charts/lens.py", "\n# edited\n")
+    done.append("workflow/tokentrail/charts/lens.py", "\nEDITED = 1\n")
     assert done.plan() == {"charts/lens", "report"}
 
 
@@ -242,3 +246,102 @@ def test_failing_gate_stops_what_needs_it_and_leaves_its_tables(done):
 
     (done.path / "config" / "config.yaml").write_text(original)
     assert done.plan() == jobs_for({"parity", "parity_layers"}, models=["alpha"])
+
+
+DECLARED = "workflow/tokentrail/tables"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (f"{DECLARED}/columns.py", "model name, as in the configuration", "the model's name"),
+        (f"{DECLARED}/times.py", "lower end of the median's interval", "lower end of its interval"),
+        (f"{DECLARED}/models.py", "size of the file", "its size"),
+        ("workflow/tokentrail/measure/prompts.py", "The prompts of a stage", "All prompts of a stage"),
+    ],
+)
+def test_what_only_readers_read(done, file, old, new):
+    done.edit(file, old, new)
+    assert done.plan() == set()
+
+
+def test_what_one_table_is_checked_by(done):
+    done.edit(f"{DECLARED}/anatomy.py", "class Merges(Table):", "class Merges(Table):\n    _new = 1")
+    assert done.plan() == jobs_for({"merges"})
+
+
+def test_one_table_more(done):
+    """Every table that a run makes is read by the ledgers' judge and by the report, and by no other stage."""
+    done.append(f"{DECLARED}/anatomy.py", "\n\nclass Novelty(Table):\n    x = count('x')\n")
+    assert done.plan() == set()
+    done.edit(f"{DECLARED}/lists.py", '"arithmetic",', '"arithmetic",\n        "novelty",')
+    assert done.plan() == {"reproduction", "charts/reproduction", "report"}
+
+
+def test_one_stage_more(done):
+    """A stage of its own table, script and rule: nothing that is there runs again, and its own job is known."""
+    done.append(f"{DECLARED}/anatomy.py", "\n\nclass Novelty(Table):\n    x = count('x')\n")
+    (done.path / "scripts" / "novelty.py").write_text("from tokentrail import stage\n")
+    done.append(
+        "workflow/rules/anatomy.smk",
+        """
+
+rule novelty:
+    output: "results/tiny/novelty.parquet"
+    params: code=code_hash(ROOT / "scripts" / "novelty.py", table=declared_in("novelty"))
+    script: "../../scripts/novelty.py"
+""",
+    )
+    assert done.plan() == set()
+    assert "rule novelty" in done.run("--dry-run", "results/tiny/novelty.parquet")
+
+
+def test_one_family_more(done):
+    """What reads no Spec of a model is as it was."""
+    families = "workflow/tokentrail/forward/families"
+    (done.path / families / "novel.py").write_text((done.path / families / "llama.py").read_text())
+    done.edit(f"{families}/__init__.py", "import gpt2, granite_hybrid,", "import novel, gpt2, granite_hybrid,")
+    done.edit(f"{families}/__init__.py", '"gpt2": gpt2,', '"gpt2": gpt2,\n    "novel": novel,')
+    planned = done.plan()
+    assert not {f"{model}/{table}" for model in MODELS for table in ("weights", "tokens", "merges")} & planned
+    assert {f"{model}/parity.passed" for model in MODELS} <= planned
+
+
+FORCED = {
+    "-nF": ["-nF"],
+    "-n --forcea": ["-n", "--forcea"],
+    "-n -R parity": ["-n", "--forcerun", "parity"],
+    "-n -f the pass": ["-n", "-f", "results/tiny/alpha/parity.passed", "results/tiny/alpha/lens.parquet"],
+}
+
+
+@pytest.mark.parametrize("arguments", FORCED.values(), ids=FORCED)
+def test_a_forced_run_goes_through_the_gate(done, arguments):
+    assert gates(done.run(*arguments)) >= {"alpha"}
+
+
+def test_a_run_forced_by_a_profile_goes_through_the_gate(done):
+    (done.path / "forced").mkdir()
+    (done.path / "forced" / "config.yaml").write_text("forceall: true\n")
+    assert gates(done.run("-n", "--profile", "forced")) == set(MODELS)
+
+
+THROUGH_THE_API = """
+from pathlib import Path
+from snakemake.api import ConfigSettings, DAGSettings, OutputSettings, ResourceSettings, SnakemakeApi
+with SnakemakeApi(OutputSettings(dryrun=True)) as api:
+    workflow = api.workflow(ResourceSettings(cores=1), config_settings=ConfigSettings(), snakefile=Path("Snakefile"))
+    workflow.dag(DAGSettings(forceall=True)).execute_workflow(executor="dryrun")
+"""
+
+
+def test_a_run_forced_through_the_api_goes_through_the_gate(done):
+    command = [sys.executable, "-c", THROUGH_THE_API]
+    output = subprocess.run(command, cwd=done.path, env=done.environment, capture_output=True, text=True, check=True)
+    assert gates(output.stdout + output.stderr) == set(MODELS)
+
+
+def gates(output: str) -> set[str]:
+    """The models whose stages a dry run admits anew, each after the gate."""
+    waiting = re.findall(r"input: results/tiny/(\w+)/parity\.passed\n    output: results/tiny/admitted/", output)
+    return set(waiting)

@@ -21,9 +21,11 @@ import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
 from tokentrail.config.section import BRACES
+from tokentrail.declared import declared_in
 from tokentrail.errors import TokentrailError
 from tokentrail.measure.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
+from tokentrail.remainder import LOST, lost_models, report_on, without
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 from tokentrail.weights.layout import looked_into
@@ -34,6 +36,7 @@ try:
 except TokentrailError as error:
     raise WorkflowError(str(error)) from None
 
+CONFIG = without(CONFIG, {each["model"] for each in LOST})
 RESULTS = f"results/{CONFIG.run}"
 LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
@@ -103,10 +106,37 @@ wildcard_constraints:
 
 def hold_results():
     """Keep a second run out of the results folder for as long as this process lives."""
+    if LOST:
+        return  # the run that started this one holds them, and has handed its hold on
     try:
         hold(Path(RESULTS))
     except TokentrailError as error:
         raise WorkflowError(str(error)) from None
+
+
+def report_on_the_rest():
+    """After a run that lost models: the report and charts of the others, which begin by saying which and why.
+
+    Only a run that was to make the report, went on after the failure and was not interrupted leaves one.
+    """
+    asked = any(job.rule.name == "report" for job in workflow.dag.needrun_jobs())
+    went_on = (
+        workflow.execution_settings.keep_going and not workflow.scheduler._user_kill
+    )
+    lost = lost_models(workflow.scheduler.failed)
+    if asked and went_on and lost and not LOST:
+        kept = [
+            model for model in MODELS if all(each["model"] != model for each in lost)
+        ]
+        methods = workflow.deployment_settings.deployment_method
+        options = [
+            "--cores",
+            str(workflow.cores),
+            "--snakefile",
+            workflow.main_snakefile,
+        ]
+        options += ["--sdm", *map(str, methods)] if methods else []
+        report_on(kept, lost, dict(config), options, f"{RESULTS}/report.html")
 
 
 def stage_job(stage, model):
@@ -115,7 +145,7 @@ def stage_job(stage, model):
     return {
         "stage": stage,
         "settings": tokentrail.config.settings(CONFIG, stage, model),
-        "code": code_hash(script),
+        "code": code_hash(script, table=declared_in(stage)),
     }
 
 
@@ -154,7 +184,7 @@ def report_job(wildcards):
     return {
         "stage": "report",
         "settings": tokentrail.config.settings(CONFIG, "report")
-        | {"charts": f"{RESULTS}/charts"},
+        | {"charts": f"{RESULTS}/charts", "lost": LOST},
         "code": code_hash(ROOT / "scripts" / "report.py"),
         "templates": [file_hash(file) for file in templates],
     }
@@ -213,8 +243,6 @@ def admission(model, stage):
 
 def is_admitted(model, stage):
     """Whether the stage, as it is now, has already been through the gate on the weights that are there now."""
-    if FORCED:
-        return False
     ticket = Path(RESULTS, "admitted", model, f"{stage}.txt")
     weights = Path(RESULTS, model, "weights.parquet")
     try:
@@ -230,8 +258,16 @@ def is_admitted(model, stage):
         return False
 
 
-# A forced run may make the weights again. Snakemake's settings of it are not there yet when this file is read.
-FORCED = not {"-F", "--forceall", "-R", "--forcerun"}.isdisjoint(sys.argv)
+# What a model's pass is judged by: its files, and what the gate reads.
+JUDGED = {"weights", "parity", "parity_layers", "parity_gate"}
+
+
+def is_judged_anew():
+    """Whether this run was told to make again what a model's pass is judged by, in whichever way it was told."""
+    told = workflow.dag_settings
+    named = [*told.forcerun, *(told.targets if told.forcetargets else [])]
+    return told.forceall or any(Path(name).stem in JUDGED for name in named)
+
 
 # The gate orders jobs without being their data: a stage must not start before its model has passed, but must not
 # run again only because the parity of some new prompt was measured. Snakemake has no such edge. A plain input
@@ -240,12 +276,16 @@ FORCED = not {"-F", "--forceall", "-R", "--forcerun"}.isdisjoint(sys.argv)
 # settings changed as well is left out, silently, with all that is made from it (seen with 9.27). So the edge is
 # there only when it is needed: the gate hands each stage an admission for its present settings, code and weights,
 # and only stages without a valid one have a job that makes it, and thereby wait for the gate.
-TO_ADMIT = [
-    f"{model}/{stage}"
-    for model in MODELS
-    for stage in GATED
-    if not is_admitted(model, stage)
-]
+def before_admission(wildcards):
+    """What an admission waits for: the gate, or, while it is valid, a file that nothing makes.
+
+    Snakemake takes an existing file whose own inputs cannot be made as it is, so a valid admission has no job. It asks
+    this function when all of its settings are known; when the rules are read, they are not.
+    """
+    if is_judged_anew() or not is_admitted(wildcards.model, wildcards.stage):
+        return f"{RESULTS}/{wildcards.model}/parity.passed"
+    return f"{RESULTS}/admitted/{wildcards.model}/{wildcards.stage}.is-valid"
+
 
 # The reference models: what trains them, and where that leaves them.
 REFERENCE = tokentrail.training.settings.read(tokentrail.training.settings.FILE)
@@ -264,5 +304,5 @@ def reference_job(stage, script):
         "settings": tokentrail.training.settings.of_stage(
             REFERENCE, stage, getattr(wildcards, "reference", None)
         ),
-        "code": code_hash(ROOT / "scripts" / f"{script}.py"),
+        "code": code_hash(ROOT / "scripts" / f"{script}.py", table=declared_in(stage)),
     }

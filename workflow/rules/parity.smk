@@ -53,16 +53,16 @@ localrules:
 # Lets a stage of a model through the gate. `common.smk` says why only some stages have this job.
 rule admit:
     input:
-        lambda wildcards: f"{RESULTS}/{Path(wildcards.whom).parent}/parity.passed",
+        before_admission,
     output:
-        f"{RESULTS}/admitted/{{whom}}.txt",
+        f"{RESULTS}/admitted/{{model}}/{{stage}}.txt",
     log:
-        f"{LOGS}/admitted/{{whom}}.log",
+        f"{LOGS}/admitted/{{model}}/{{stage}}.log",
     wildcard_constraints:
-        whom="|".join(map(re.escape, TO_ADMIT)) or "(?!)",
+        stage="|".join(GATED),
     conda:
         "../../envs/tables.yaml"
     params:
-        admission=lambda wildcards: admission(*wildcards.whom.split("/")),
+        admission=lambda wildcards: admission(wildcards.model, wildcards.stage),
     shell:
         "echo {params.admission} > {output} 2> {log}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tokentrail import config as configuration
 from tokentrail import stage
 from tokentrail.errors import ConfigError, TokentrailError
-from tokentrail.tables import SPANNING
+from tokentrail.tables.lists import SPANNING
 
 
 def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:
@@ -50,7 +50,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
         case "chart_library":
             settings, default = {}, [results / "charts" / "library.js"]
         case "report":
-            settings = configuration.settings(config, "report") | {"charts": str(results / "charts")}
+            settings = configuration.settings(config, "report") | {"charts": str(results / "charts"), "lost": []}
             default = [results / "report.html"]
         case "parity_gate":
             settings = configuration.settings(config, name, model)

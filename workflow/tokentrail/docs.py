@@ -13,8 +13,8 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from tokentrail import tables
 from tokentrail.config import Config
+from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
@@ -81,7 +81,7 @@ def _type_name(annotation) -> str:
 def data_dictionary() -> str:
     """All tables as Markdown, those of the reference models last: one section a table, one row a column."""
     lines: list[str] = []
-    for name, schema in (tables.TABLES | tables.REFERENCE_TABLES).items():
+    for name, schema in (TABLES | REFERENCE_TABLES).items():
         lines += [f"### `{name}`", "", (schema.__doc__ or "").strip(), ""]
         lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
         for column, declared in schema.columns().items():

@@ -18,7 +18,10 @@ class UnsupportedError(TokentrailError):
 
 
 class PromptError(TokentrailError):
-    """A prompt that is empty or too long for the model, or a target that is no token."""
+    """What this model or its tokenizer cannot be asked: a prompt too long for it, a target that is no token of its own.
+
+    A stage goes on without it, and its table has a row with the reason (`measure.asked`).
+    """
 
 
 class ParityError(TokentrailError):

@@ -1,12 +1,14 @@
 """What code a stage runs: one hash over its script and the modules of this package that the script imports.
 
 Snakemake notices an edited script, but not an edited module behind it. The hash goes into a rule's params, so
-that a stage runs again when its code changes, and not when a module was merely touched or checked out.
+that a stage runs again when what it computes with changes, and not when a module was merely touched or checked out,
+or when only what readers read was edited: comments, docstrings, and the descriptions of a table's columns.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -14,21 +16,24 @@ from pathlib import Path
 
 PACKAGE = "tokentrail"
 ROOT = Path(__file__).resolve().parent.parent
+UNUSED = ("__name__ == '__main__'", "'__main__' == __name__", "TYPE_CHECKING")
+"""Tests that are false in a job of the workflow."""
 
 
-def code_hash(script: Path, also: Iterable[str] = ()) -> str:
-    """SHA-256 over `script`, the modules of this package that it imports, directly or not, and `also`.
+def code_hash(script: Path, also: Iterable[str] = (), table: str | None = None) -> str:
+    """SHA-256 over `script`, the modules of this package that it imports, directly or not, `also`, and `table`.
 
-    Imports are read, not run. What stands under `if __name__ == "__main__"` is for use by hand and does not
-    count as imported. `also` names modules that the script imports by a name made at run time.
+    Imports are read, not run. What stands under `if __name__ == "__main__"` is for use by hand, what stands under
+    `if TYPE_CHECKING` for readers, and neither counts as imported. `also` names modules that the script imports by a
+    name made at run time, `table` the class, as `module:class`, of the one table that it writes: a module may declare
+    others, which do not concern it.
     """
     script = Path(script)
-    modules = closure([*imported(script, ""), *also])
-    parts = [("script", script)] + [(name, module_file(name)) for name in sorted(modules)]
-    digest = hashlib.sha256()
-    for name, path in parts:
-        digest.update(f"{name} {file_hash(path)}\n".encode())
-    return digest.hexdigest()
+    hashed = {"script": module_hash(script)}
+    hashed |= {name: module_hash(module_file(name)) for name in closure([*imported(script, ""), *also])}
+    if table:
+        hashed[table] = table_hash(*table.split(":"))
+    return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()
 
 
 def constant(path: Path, name: str):
@@ -96,27 +101,84 @@ def module_file(name: str) -> Path | None:
 
 
 def reachable(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node that runs in a workflow: all but the branch under `__name__ == "__main__"`."""
+    """Every node that runs in a workflow: all but the branches under a test of `UNUSED`."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, ast.If) and by_hand_only(node.test):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in UNUSED:
             waiting += node.orelse
         else:
             waiting += ast.iter_child_nodes(node)
 
 
-def by_hand_only(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and ast.unparse(test) in (
-        "__name__ == '__main__'",
-        "'__main__' == __name__",
-    )
+@functools.cache
+def module_hash(path: Path) -> str:
+    """SHA-256 of what a module computes: of its statements, without comments, docstrings and layout."""
+    return hashlib.sha256(ast.dump(parsed(path)).encode()).hexdigest()
+
+
+@functools.cache
+def table_hash(module: str, name: str) -> str:
+    """SHA-256 of what the class `name` of `module` declares: columns, types and checks, without descriptions.
+
+    What it is made with counts as well, name by name, in whichever module of this package it is defined.
+    """
+    found: dict[tuple[str, str], str] = {}
+    waiting = [(module, name)]
+    while waiting:
+        place = module, name = waiting.pop()
+        statement = definitions(module).get(name)
+        if place in found or statement is None:
+            continue
+        if isinstance(statement, ast.ImportFrom):
+            defined = next(alias.name for alias in statement.names if name in (alias.name, alias.asname))
+            waiting.append((statement.module or "", defined))
+        else:
+            statement = without_descriptions(statement)
+            found[place] = ast.dump(statement)
+            waiting += [(module, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
+
+
+def without_descriptions(statement: ast.stmt) -> ast.stmt:
+    """A class without the first argument of what each column is declared with, `rank = count("rank", min=0)`."""
+    statement = copy.deepcopy(statement)
+    for each in statement.body if isinstance(statement, ast.ClassDef) else []:
+        match each:
+            case ast.Assign(value=ast.Call(args=[_, *others]) as declared):
+                declared.args = others
+    return statement
+
+
+def definitions(module: str) -> dict[str, ast.stmt]:
+    """The names that a module of this package defines or imports, each with its statement; none of another package."""
+    file = module_file(module)
+    return {name: statement for statement in parsed(file).body for name in names_defined(statement)} if file else {}
+
+
+def names_defined(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            return [name]
+        case ast.ImportFrom(names=names):
+            return [alias.asname or alias.name for alias in names]
+        case ast.Assign() | ast.AnnAssign():
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return []
 
 
 @functools.cache
 def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
+    """The module without its docstrings, and without the texts below attributes, which are docstrings as well."""
+    return WithoutDocstrings().visit(ast.parse(path.read_bytes(), filename=str(path)))
+
+
+class WithoutDocstrings(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if text else node
 
 
 @functools.cache

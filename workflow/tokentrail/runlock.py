@@ -12,6 +12,11 @@ class BusyError(TokentrailError):
     """Another run is writing to the same results folder."""
 
 
+def held() -> tuple[int, ...]:
+    """The files that hold folders for this process; a process that inherits one holds its folder as well."""
+    return tuple(_held)
+
+
 def hold(folder: Path) -> None:
     """Hold the folder until this process ends, however it ends. Raises BusyError if another process holds it.
 

@@ -48,6 +48,12 @@ class Job:
 
         return pl.concat([tables.read(name, path) for path in self.inputs(name)])
 
+    def refused(self, name: str) -> list[dict[str, str]]:
+        """What was asked and not measured in an input table, as `tables.refused`."""
+        from tokentrail import tables
+
+        return [row for path in self.inputs(name) for row in tables.refused(name, path)]
+
     def weights_sha256(self, name: str) -> str:
         """Hash of the weights that an input table was measured on."""
         import polars as pl

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, OPERATIONS, first_prompt
 
 TABLES = ("ablations",)
@@ -40,7 +41,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     blocks = [block(rows.filter(pl.col("model") == model), of[model], len(models)) for model in models]
     drawn = rows.filter(pl.col("model").is_in(models))["operation"].unique()
     methods = [operation for operation in OPERATIONS if operation in drawn]
-    return theme.finish(alt.vconcat(method_key(methods), *blocks, spacing=18), title, CAPTION, settings)
+    told = extremes(
+        rows.filter(pl.col("component") != "clean").with_columns(pl.col("operation").replace(OPERATIONS)),
+        "target_probability",
+        "Probability of the target without a part or a set of them",
+        settings,
+        {"component": "", "layers": "layers", "operation": ""},
+        text.probability,
+    )
+    return theme.finish(alt.vconcat(method_key(methods), *blocks, spacing=18), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:

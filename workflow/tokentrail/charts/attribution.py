@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, attributed, layers_of, ordered
 
 TABLES = ("attribution",)
@@ -39,12 +40,20 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         return theme.finish(theme.nothing("Nothing was attributed."), title, CAPTION, settings)
     of = looks(settings)
     rows = attributed(rows)
+    shown = rows.filter(pl.col("head").is_null())
     blocks = [
         block(rows.filter((pl.col("model") == model) & (pl.col("prompt") == prompt)), of[model], len(models))
         for model in models
         for prompt in ordered(rows.filter(pl.col("model") == model), "prompt")[:MOST_PROMPTS]
     ]
-    return theme.finish(alt.vconcat(*blocks, spacing=24), title, CAPTION, settings)
+    told = extremes(
+        shown,
+        "difference",
+        "What an embedding, a mixer or an FFN adds to the logit of the target minus that of its rival",
+        settings,
+        {"prompt": "", "site": "", "layer": "layer", "head": "head"},
+    )
+    return theme.finish(alt.vconcat(*blocks, spacing=24), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.HConcatChart:

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme, timed
+from tokentrail.charts.result import extremes
 
 TABLES = ("timing_summary", "cost")
 CAPTION = """
@@ -38,7 +39,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         maintain_order="left",
     )
     body = timed.panels(summary, rows, "batch", settings, lambda here, width: panel(here, settings, width))
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        rows.filter(pl.col("implementation") == timed.OURS),
+        "median_ms",
+        "Median time of a decode step in ms",
+        settings,
+        {"context": "context", "batch": "rows"},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def panel(rows: pl.DataFrame, settings: dict[str, Any], width: int) -> alt.LayerChart:

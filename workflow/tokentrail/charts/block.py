@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, first_prompt
 
 TABLES = ("block",)
@@ -41,7 +42,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     drawn = [(own, look, mixer) for own, look, mixer in drawn if own.height]
     side_by_side = min(len(drawn), 2)
     panels = [panel(own, look, mixer, side_by_side) for own, look, mixer in drawn]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    told = extremes(rows, "l2_norm", "Length of a vector within the layer", settings, {"layer": "layer", "step": ""})
+    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(rows: pl.DataFrame, look: Look, mixer: str, side_by_side: int) -> alt.LayerChart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import FAMILIES
 
 TABLES = ("census",)
@@ -39,7 +40,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         panel(families.filter(pl.col("model") == model), looks(settings)[model], present, side_by_side)
         for model in models
     ]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    told = extremes(
+        families.with_columns(pl.col("family").replace_strict(FAMILIES)),
+        "family_share",
+        "Share of a family in all parameters",
+        settings,
+        {"family": ""},
+        text.percent,
+    )
+    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(families: pl.DataFrame, look: Look, present: list[str], side_by_side: int) -> alt.LayerChart:

@@ -32,4 +32,5 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if not theme.drawn(timed.measured(summary, "decode"), settings):
         return theme.finish(theme.nothing(timed.NOTHING), title, CAPTION, settings)
     axes = ("tokens in the cache (log)", "ms a step")
-    return theme.finish(timed.by_context(summary, "decode", VALUE, axes, settings), title, CAPTION, settings)
+    told = timed.told(summary, "decode", "Median time of a decode step in ms", settings)
+    return theme.finish(timed.by_context(summary, "decode", VALUE, axes, settings), title, CAPTION, settings, told)

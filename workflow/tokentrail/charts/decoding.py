@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered
 
 TABLES = ("distribution",)
@@ -61,4 +62,5 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     values = alt.Chart(means, **size).mark_text(align="left", dx=10, color=theme.MUTED)
     values = values.encode(x=alt.value(size["width"]), y=y, yOffset=place, text="value:N")
     body = alt.layer(small, big, values)
-    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
+    told = extremes(shown, "choices", "Effective choices", settings, {"prompt": "", "rule": ""})
+    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings, told)

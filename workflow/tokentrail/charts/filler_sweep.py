@@ -10,6 +10,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered
 
 TABLES = ("filler_sweep",)
@@ -52,8 +53,16 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for variant in variants
     ]
     body = theme.grid(panels, len(variants))
+    told = extremes(
+        sweep.with_columns(pl.col("variant").replace(VARIANTS)),
+        "target_probability",
+        "Probability of the name",
+        settings,
+        {"filler": "filler", "distance": "tokens back", "variant": ""},
+        text.probability,
+    )
     return theme.finish(
-        alt.vconcat(theme.key(settings, models), body) if len(models) > 1 else body, title, CAPTION, settings
+        alt.vconcat(theme.key(settings, models), body) if len(models) > 1 else body, title, CAPTION, settings, told
     )
 
 
@@ -135,7 +144,7 @@ def panel(
         .encode(
             x=x,
             y=alt.Y("zero:Q", scale=y_scale),
-            color=colour,
+            color=alt.Color("model:N", scale=theme.scale(settings, "ink"), legend=None),
             tooltip=["model:N", alt.Tooltip("tokens:Q", format=",d")],
         )
     )

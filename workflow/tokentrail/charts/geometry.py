@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 
 TABLES = ("geometry",)
 CAPTION = """
@@ -37,7 +38,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         panel(near.filter(pl.col("model") == name), random.filter(pl.col("model") == name), of[name], side_by_side, low)
         for name in models
     ]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    told = extremes(near, "cosine", "Cosine of a word and a neighbour", settings, {"token": "", "neighbour": "and"})
+    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(near: pl.DataFrame, random: pl.DataFrame, look: Look, side_by_side: int, low: float) -> alt.LayerChart:

@@ -9,13 +9,14 @@ import polars as pl
 
 from tokentrail.charts import maps, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, first_prompt
 
 TABLES = ("ablations",)
 CAPTION = """
 How the probability of the target changes when a single head adds nothing. Each square is one head, each row one
-layer. Dark blue means that the target loses probability without the head; orange with a plus, that it gains. White is
-no change. Each grid has its own scale, given below it, which is symmetric about zero. A cross marks a head without
+layer. Blue means that the target loses probability without the head; orange with a plus, that it gains. A blank square
+is no change. Each grid has its own scale, given below it, which is symmetric about zero. A cross marks a head without
 which the target is no longer first. Heads of attention and of Mamba2 layers have grids of their own. Each model is
 drawn on the first prompt that was ablated.
 
@@ -47,7 +48,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         if heads.filter((pl.col("model") == model) & (pl.col("mixer") == mixer)).height
     ]
     body = alt.vconcat(*rows_of(grids), spacing=26).resolve_scale(color="independent")
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        heads,
+        "change",
+        "Change of the probability of the target without a head",
+        settings,
+        {"mixer": "", "layers": "layer", "heads": "head"},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def rows_of(grids: list[tuple[int, alt.LayerChart]]) -> list[alt.HConcatChart]:
@@ -108,7 +116,7 @@ def grid(rows: pl.DataFrame, look: Look, mixer: str, models: int) -> tuple[int, 
     signs = shown.filter((pl.col("change") > 0.15 * limit) & ~pl.col("lost"))
     plus = (
         alt.Chart(signs.select("layer", "head"))
-        .mark_text(fontSize=10, color=theme.INK)
+        .mark_text(fontSize=11, color=theme.INK)
         .encode(x=x, y=y, text=alt.value("+"))
     )
     lost = (

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import first_leading, full_depth, ordered
 
 TABLES = ("lens",)
@@ -56,8 +57,16 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for index, prompt in enumerate(prompts)
     ]
     body = theme.grid(cells, side_by_side)
+    told = extremes(
+        lens,
+        "target_probability",
+        "Probability of the target after a layer",
+        settings,
+        {"prompt": "", "layer": "layer"},
+        text.probability,
+    )
     return theme.finish(
-        alt.vconcat(theme.key(settings, models), body) if len(models) > 1 else body, title, CAPTION, settings
+        alt.vconcat(theme.key(settings, models), body) if len(models) > 1 else body, title, CAPTION, settings, told
     )
 
 

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import best_and_last, full_depth, ordered
 
 TABLES = ("lens",)
@@ -53,4 +54,12 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     best = base.mark_point(size=64, fill=theme.PAPER, opacity=1, strokeWidth=1.6)
     best = best.encode(x=alt.X("best:Q"), shape=shape, tooltip=tooltip)
     body = alt.layer(line, end, best)
-    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
+    told = extremes(
+        shown,
+        "best",
+        "Best rank of the target before the last layer",
+        settings,
+        {"prompt": "", "after": "after layer"},
+        text.whole,
+    )
+    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings, told)

@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokentrail.charts import text, theme
+from tokentrail.charts import colour, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import layers_of, ordered
 
 TABLES = ("long_range",)
@@ -16,7 +17,7 @@ CAPTION = """
 Two ways in which the last token can get at a name far back, layer by layer and at several distances. For attention
 layers, the weight of the last token on the name: of the head with the largest weight, and the mean over heads. For
 Mamba2 layers, the share of what the name wrote into the state that the decay has left by the last token, on a
-logarithmic scale: of the head that keeps most, and of the median head. Dark is near, light is far; thin lines are the
+logarithmic scale: of the head that keeps most, and of the median head. Strong is near, pale is far; thin lines are the
 other texts put in between. Shares below a millionth are drawn there.
 
 It does not show that the name is read: a weight says where a head looks, not whether that decides the answer, and a
@@ -47,14 +48,21 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     blocks = [block(by_layer.filter(pl.col("model") == model), of[model], len(models)) for model in models]
     # Each model has shades of its own colour.
     body = alt.vconcat(*blocks, spacing=26).resolve_scale(color="independent")
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        by_layer,
+        "largest",
+        "Largest weight of a head on the name, or share that is left of it in the state",
+        settings,
+        {"mixer": "", "layer": "layer", "filler": "filler", "distance": "tokens back"},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
     """One model: a key of its distances, and a row of panels for each kind of mixer that it has."""
     filler = ordered(rows, "filler")[0]
     repeats = rows["repeats"].unique().sort().to_list()
-    shades = alt.Scale(domain=repeats, range=[shade(look.colour, place, len(repeats)) for place in range(len(repeats))])
+    shades = alt.Scale(domain=repeats, range=colour.shades(look.colour, len(repeats)))
     depth = rows["layer"].max() + 1
     drawn = [
         alt.hconcat(
@@ -76,12 +84,6 @@ def block(rows: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
     return alt.vconcat(distances(rows.filter(pl.col("filler") == filler), shades), *drawn, spacing=12).properties(
         title=theme.heading(look.label if models > 1 else where, where if models > 1 else "")
     )
-
-
-def shade(colour: str, place: int, of: int) -> str:
-    """The colour, mixed with white: the first is the colour itself, the last the lightest."""
-    share = 0.6 * place / max(of - 1, 1)
-    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * (1 - share) + 255 * share):02x}" for i in (1, 3, 5))
 
 
 def distances(rows: pl.DataFrame, shades: alt.Scale) -> alt.LayerChart:
@@ -145,7 +147,7 @@ def panel(
     ]
     main, thin = base.transform_filter("datum.main"), base.transform_filter("!datum.main")
     lines = [
-        thin.mark_line(strokeWidth=0.7, opacity=0.7).encode(detail=["filler:N", "repeats:O"]),
+        thin.mark_line(strokeWidth=0.7).encode(detail=["filler:N", "repeats:O"]),
         main.mark_line(strokeWidth=1.8),
         main.mark_point(size=16, filled=True, opacity=1).encode(tooltip=told),
     ]

@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from tokentrail.charts import colour
 from tokentrail.charts.text import printable
 
-# The first four are apart in lightness as well as in hue, for greyscale and for colour-blind readers; with more
-# models, dashes and shapes have to help.
-COLOURS = ("#12336b", "#e0921e", "#2e8573", "#a8327f", "#8fb4ea", "#7a6a10", "#d8b4cf", "#222222")
+# All stand out from the paper. The first four are apart in lightness as well as in hue, for greyscale and for
+# colour-blind readers; with more models, dashes and shapes have to help.
+COLOURS = ("#12336b", "#cc7f0c", "#2e8573", "#a8327f", "#6391d4", "#7a6a10", "#b784ab", "#222222")
 DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 2], [1, 3], [12, 4], [6, 2, 1, 2])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 
@@ -24,6 +25,11 @@ class Look:
     colour: str
     dash: list[int]
     shape: str
+
+    @property
+    def ink(self) -> str:
+        """The colour for text: dark enough to be read."""
+        return colour.readable(self.colour)
 
 
 def looks(settings: dict[str, Any]) -> dict[str, Look]:

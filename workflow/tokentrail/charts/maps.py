@@ -10,9 +10,11 @@ import polars as pl
 from tokentrail.charts import text, theme
 
 # The two ends differ in lightness too, so that in greyscale the dark end still is the dark end.
-BELOW, ABOVE = "#0b2a63", "#e0921e"
+BELOW, ABOVE = "#0b2a63", "#cc7f0c"
 DEEP = "#12336b"
-MOST_TOKENS = 40
+LABEL = 11
+"""Font size of the tokens along an axis."""
+MOST_TOKENS = 27
 """Beyond these, the axis of a map counts positions and does not name tokens."""
 
 
@@ -54,10 +56,10 @@ def squares(
     return alt.Chart(frame).mark_rect(stroke=line, strokeWidth=0.5).encode(x=x, y=y, color=fill, tooltip=tooltip)
 
 
-def label_room(tokens: pl.DataFrame, size: int = 11) -> int:
+def label_room(tokens: pl.DataFrame) -> int:
     """Pixels that the tokens below a map need."""
     longest = max((len(shown) for shown in shown_tokens(tokens)["shown"]), default=0)
-    return round(0.5 * size * longest) + 10
+    return round(0.5 * LABEL * longest) + 10
 
 
 def shown_tokens(tokens: pl.DataFrame) -> pl.DataFrame:
@@ -77,7 +79,6 @@ def token_labels(
     position: str,
     axis: str,
     height: int,
-    size: int = 11,
     colour: str = theme.MUTED,
     weight: str = "normal",
 ) -> alt.Chart:
@@ -87,7 +88,7 @@ def token_labels(
     and never become part of the specification.
     """
     base = alt.Chart(shown_tokens(tokens).rename({"position": position}))
-    look = {"baseline": "middle", "fontSize": size, "color": colour, "fontWeight": weight}
+    look = {"baseline": "middle", "fontSize": LABEL, "color": colour, "fontWeight": weight}
     if axis == "x":
         mark = base.mark_text(angle=270, align="right", **look)
         return mark.encode(x=alt.X(f"{position}:O"), y=alt.value(height + 7), text="shown:N")

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import replayed_word
 
 TABLES = ("merges",)
@@ -38,7 +39,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     of = looks(settings)
     panels = [panel(boxes(rows.filter(pl.col("model") == name)), of[name], word, side_by_side) for name in models]
     body = theme.without(theme.grid(panels, side_by_side), "no plain byte-level BPE", settings, models)
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        rows.group_by("model", "prompt", maintain_order=True).agg(pl.col("step").max()),
+        "step",
+        "Merges that put the word together",
+        settings,
+        {"prompt": ""},
+        text.whole,
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def boxes(rows: pl.DataFrame) -> pl.DataFrame:
@@ -67,7 +76,7 @@ def panel(shown: pl.DataFrame, look: Look, word: str, side_by_side: int) -> alt.
     frames = base.mark_rect(stroke=theme.FAINT, strokeWidth=1, height=BOX - 6).encode(
         x=x, x2="end:Q", y=y, color=fill, tooltip=tooltip
     )
-    size_of_text = 12 if width / last > 11 else 9
+    size_of_text = 12 if width / last > 11 else 11
     symbols = base.mark_text(fontSize=size_of_text).encode(x=alt.X("middle:Q"), y=y, text="symbol:N")
     ranks = (
         alt.Chart(shown.unique("step", keep="first", maintain_order=True), **size)

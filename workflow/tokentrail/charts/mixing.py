@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import maps, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import MIXERS, first_prompt, looking, target_positions
 
 TABLES = ("mixing", "tokens", "next_token")
@@ -43,7 +44,20 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         blocks.append(
             block(rows, tokens, target_positions(tables["next_token"].filter(here), tokens), of[model], len(models))
         )
-    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings)
+    told = extremes(
+        mixing.with_columns(pl.col("weight").abs()),
+        "weight",
+        "Size of a weight, over all layers and heads",
+        settings,
+        {
+            "mixer": "",
+            "layer": "layer",
+            "head": "head",
+            "query_position": "from position",
+            "key_position": "to position",
+        },
+    )
+    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, tokens: pl.DataFrame, targets: list[int], look: Look, models: int) -> alt.VConcatChart:
@@ -108,8 +122,7 @@ def map_of(weights: pl.DataFrame, tokens: pl.DataFrame, name: str, note: str) ->
     positions = list(range(length))
     x = alt.X("position:O", axis=None, scale=alt.Scale(domain=positions))
     y = alt.Y("query_position:O", axis=None, scale=alt.Scale(domain=positions))
-    small = 10 if length > 24 else 11
-    key = maps.bar("weight", [0, top / 2, top], side, ".2~g", maps.label_room(tokens, small))
+    key = maps.bar("weight", [0, top / 2, top], side, ".2~g", maps.label_room(tokens))
     fill = alt.Color("weight:Q", scale=maps.sequential(top), legend=key)
     base = maps.squares(
         shown,
@@ -122,8 +135,8 @@ def map_of(weights: pl.DataFrame, tokens: pl.DataFrame, name: str, note: str) ->
             alt.Tooltip("weight:Q", format=".3g"),
         ],
     )
-    across = maps.token_labels(tokens, "position", "x", side, small)
-    down = maps.token_labels(tokens, "query_position", "y", side, small)
+    across = maps.token_labels(tokens, "position", "x", side)
+    down = maps.token_labels(tokens, "query_position", "y", side)
     return alt.layer(base, across, down).properties(
         width=side, height=side, title=alt.TitleParams(name, subtitle=note, fontSize=12, offset=6)
     )

@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokentrail.charts import theme
+from tokentrail.charts import text, theme
 from tokentrail.charts.by_layer import layer_axis, with_depth
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import last_position
 
 TABLES = ("mlp",)
@@ -42,11 +43,19 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     values = [tick for tick in (-100, -10, -1, 0, 1, 10, 100) if abs(tick) <= reach]
     scale = alt.Scale(type="symlog", constant=0.3, domain=[-reach, reach], nice=False)
     axis = alt.Axis(title="activation (log away from 0)", values=values, format="d", labelOverlap=False)
-    extremes = alt.layer(*(curve(last, pl.col(column), scale, axis, settings) for column in ("max", "min")))
+    largest = alt.layer(*(curve(last, pl.col(column), scale, axis, settings) for column in ("max", "min")))
     body = alt.hconcat(
-        *panels, extremes.properties(title=theme.heading("Largest and smallest")), spacing=60, bounds="flush"
+        *panels, largest.properties(title=theme.heading("Largest and smallest")), spacing=60, bounds="flush"
     )
-    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
+    told = extremes(
+        last,
+        "near_zero_fraction",
+        "Share of channels that are nearly nothing",
+        settings,
+        {"prompt": "", "layer": "layer"},
+        text.percent,
+    )
+    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings, told)
 
 
 def shown_share(place: int) -> alt.Axis:

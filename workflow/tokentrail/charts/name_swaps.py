@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered, set_sizes
 
 TABLES = ("name_swaps",)
@@ -56,7 +57,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         )
         for part, where in ((select(swaps, *group), describe(group, groups)) for group in groups)
     ]
-    return theme.finish(alt.vconcat(*blocks), title, CAPTION, settings)
+    told = extremes(
+        swaps,
+        "probability",
+        "Probability of the name's first piece",
+        settings,
+        {"template": "sentence", "name": ""},
+        text.probability,
+    )
+    return theme.finish(alt.vconcat(*blocks), title, CAPTION, settings, told)
 
 
 def select(swaps: pl.DataFrame, set_name: str, template: str) -> pl.DataFrame:

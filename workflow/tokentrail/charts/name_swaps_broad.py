@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered, set_sizes
 
 TABLES = ("name_swaps", "name_swaps_summary")
@@ -48,7 +49,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for name in broad
         for model in models
     ]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    told = extremes(
+        summary.filter(pl.col("quantity") == "probability"),
+        "mean",
+        "Mean probability of the name's first piece",
+        settings,
+        {"set": "set", "template": "sentence"},
+        text.probability,
+    )
+    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(swaps: pl.DataFrame, summary: pl.DataFrame, look: Look, side_by_side: int, where: str) -> alt.LayerChart:

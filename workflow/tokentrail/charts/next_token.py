@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered
 
 TABLES = ("next_token",)
@@ -45,7 +46,15 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         )
         for index, (prompt, model) in enumerate(pairs)
     ]
-    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings)
+    told = extremes(
+        tokens.filter("is_target"),
+        "probability",
+        "Probability of the target",
+        settings,
+        {"prompt": "", "token": ""},
+        text.probability,
+    )
+    return theme.finish(theme.grid(panels, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(

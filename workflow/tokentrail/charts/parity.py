@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered
 
 TABLES = ("parity",)
@@ -62,7 +63,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for index, model in enumerate(models)
     ]
     body = alt.vconcat(key(), theme.grid(panels, side_by_side))
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        largest,
+        "max_abs_logit_diff",
+        "Largest difference in a logit between this workflow and transformers",
+        settings,
+        {"prompt": ""},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def key() -> alt.LayerChart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import theme
 from tokentrail.charts.by_layer import panels, with_depth
+from tokentrail.charts.result import extremes
 
 TABLES = ("parity_layers",)
 CAPTION = """
@@ -36,10 +37,18 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     models = theme.drawn(layers, settings)
     if not models:
         return theme.finish(theme.nothing("Parity was measured on no prompt."), title, CAPTION, settings)
-    share = pl.max_horizontal(pl.col("max_abs_diff") / pl.col("max_abs_value"), pl.lit(SMALLEST))
+    exact = pl.col("max_abs_diff") / pl.col("max_abs_value")
+    share = pl.max_horizontal(exact, pl.lit(SMALLEST))
     layers = with_depth(layers.filter(pl.col("model").is_in(models)).with_columns(share=share))
     low = min(layers["share"].min(), FLOAT32_SPACING) / 2
     top = max(layers["share"].max(), FLOAT32_SPACING) * 2
     axis = {"title": "difference / largest value (log)", "format": "~e", "values": theme.decades(low, top)}
     body = panels(layers, PANELS, "share", axis, (low, top), 200, settings, floor=FLOAT32_SPACING)
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(
+        layers.with_columns(share=exact),
+        "share",
+        "Largest difference of a site as a share of its largest value",
+        settings,
+        {"prompt": "", "site": "", "layer": "layer"},
+    )
+    return theme.finish(body, title, CAPTION, settings, told)

@@ -7,15 +7,16 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tokentrail.charts import maps, text, theme
+from tokentrail.charts import colour, maps, text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import layers_of
 
 TABLES = ("patching", "tokens")
 CAPTION = """
 Two prompts that differ in one name are run; then one value of the second run is put into the first: at one layer (a
 row), at one token (a column). A square tells how far the answer moves to the other name: 0 changes nothing (below 0.01
-is left white), 1 (orange; a dot from 0.5 on) is the answer of the other prompt. Dark blue is a move the other way.
+is left blank), 1 (orange; a dot from 0.5 on) is the answer of the other prompt. Blue is a move the other way.
 There is a panel for the whole stream that enters a layer, for what the mixer adds, for what the FFN adds, and for the
 Mamba2 state after the token. The shades end at -1 and 1; a line below each model says which values lie outside. The
 first columns are at the first token that differs; tokens that differ are written in orange. Each model is drawn on its
@@ -32,9 +33,11 @@ SITES = {
 }
 LIMIT = 1.0
 WHITE = 0.01
-"""A square below this looks white, and is not drawn."""
+"""A square below this looks like the page, and is not drawn."""
 MARKED = 0.5
-"""Squares that move the answer at least this far have a dot, so that greyscale tells them from the dark end."""
+"""Squares that move the answer at least this far have a dot, so that greyscale tells them from the other end."""
+DIFFERS = colour.readable(maps.ABOVE)
+"""The colour of the tokens that differ."""
 
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:
@@ -57,7 +60,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         )
         for model in models
     ]
-    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings)
+    told = extremes(
+        rows,
+        "recovered",
+        "Share of the way to the other prompt's answer",
+        settings,
+        {"site": "", "layer": "layer", "position": "position", "token": ""},
+    )
+    return theme.finish(alt.vconcat(*blocks, spacing=30), title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, tokens: pl.DataFrame, look: Look, models: int) -> alt.VConcatChart:
@@ -143,11 +153,10 @@ def panel(
         .mark_circle(size=7, color=theme.INK, opacity=1)
         .encode(x=x, y=y)
     )
-    size = 10 if labels.height * 11 > width else 11
     changed = labels.filter("differs")
     named_tokens = [
-        maps.token_labels(labels.filter(~pl.col("differs")), "position", "x", height, size),
-        *([maps.token_labels(changed, "position", "x", height, size, "#b06a00", "bold")] if changed.height else []),
+        maps.token_labels(labels.filter(~pl.col("differs")), "position", "x", height),
+        *([maps.token_labels(changed, "position", "x", height, DIFFERS, "bold")] if changed.height else []),
     ]
     return alt.layer(base, dots, *named_tokens).properties(
         width=width,

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import theme
+from tokentrail.charts.result import extremes
 
 TABLES = ("positions",)
 CAPTION = """
@@ -41,7 +42,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         right = lines(norms, "score", "length of the row", [0, top], panels, "position (log)", settings)
         body = alt.hconcat(body, right.properties(title=theme.heading("Rows of the position table")), spacing=40)
     body = theme.without(theme.keyed(body, settings, models), "no position encoding", settings, models)
-    return theme.finish(body, title, CAPTION, settings)
+    told = extremes(alike, "score", "Likeness of two positions", settings, {"probe": "", "offset": "distance"})
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def lines(

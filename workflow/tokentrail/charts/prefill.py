@@ -40,4 +40,5 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if not theme.drawn(timed.measured(summary, "prefill"), settings):
         return theme.finish(theme.nothing(timed.NOTHING), title, CAPTION, settings)
     axes = ("tokens of the input (log)", "tokens a second")
-    return theme.finish(timed.by_context(summary, "prefill", VALUE, axes, settings), title, CAPTION, settings)
+    told = timed.told(summary, "prefill", "Median time of a prefill in ms", settings)
+    return theme.finish(timed.by_context(summary, "prefill", VALUE, axes, settings), title, CAPTION, settings, told)

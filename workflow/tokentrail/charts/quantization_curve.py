@@ -44,7 +44,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     body = alt.vconcat(mark_key(set(rows["execution"])), *blocks, spacing=18).resolve_scale(
         x="independent", y="independent"
     )
-    return theme.finish(body, title, CAPTION, settings)
+    told = quantized.told(rows.filter(pl.col("scheme") != "float32"), settings, {"scheme": "", "execution": ""})
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def block(rows: pl.DataFrame, look: Look, models: int) -> alt.HConcatChart:

@@ -35,7 +35,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     domain = (ends.min() / 1.6, ends.max() * 1.6)
     of = looks(settings)
     blocks = [panel(rows.filter(pl.col("model") == model), of[model], domain, len(models)) for model in models]
-    return theme.finish(alt.vconcat(*blocks, spacing=18), title, CAPTION, settings)
+    told = quantized.told(rows.with_columns(pl.col("families").replace(quantized.PARTS)), settings, {"families": ""})
+    return theme.finish(alt.vconcat(*blocks, spacing=18), title, CAPTION, settings, told)
 
 
 def panel(rows: pl.DataFrame, look: Look, domain: tuple[float, float], models: int) -> alt.LayerChart:

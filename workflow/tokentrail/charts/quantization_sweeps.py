@@ -45,11 +45,17 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for number, (over, frame) in enumerate((over, frame) for over, frame in of_models.items() if frame.height)
     ]
     body = alt.vconcat(line_key(everything), alt.hconcat(*panels, spacing=24), spacing=6)
+    told = quantized.told(
+        everything.unique(["model", "bits", "group_size"], maintain_order=True),
+        settings,
+        {"bits": "bits", "group_size": "group size"},
+    )
     return theme.finish(
         alt.vconcat(theme.key(settings, models, dashed=False), body, spacing=8) if len(models) > 1 else body,
         title,
         CAPTION,
         settings,
+        told,
     )
 
 

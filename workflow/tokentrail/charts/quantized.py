@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail.charts.result import extremes
+
 PARTS = {
     "tokens": "token table, both uses",
     "tokens.input": "token table as input only",
@@ -42,6 +44,13 @@ def first_passage(frame: pl.DataFrame) -> pl.DataFrame:
         moved=pl.coalesce("mean_kl", "kl").clip(lower_bound=SMALLEST),
         low=pl.col("mean_kl_low").clip(lower_bound=SMALLEST),
         high=pl.col("mean_kl_high").clip(lower_bound=SMALLEST),
+    )
+
+
+def told(rows: pl.DataFrame, settings: dict[str, Any], at: dict[str, str]) -> str:
+    """How far each model's predictions move, in words: over its first passage or, without one, on the prompt."""
+    return extremes(
+        rows.with_columns(told=pl.coalesce("mean_kl", "kl")), "told", "KL from float32 in nats", settings, at
     )
 
 

@@ -19,7 +19,7 @@ by more than the tolerance of its ledger; a mark off the diagonal without a cros
 It does not show figures that are text, lists or zero, which the table lists; and a figure that reproduces need not mean
 what its write-up says that it means.
 """
-COLOURS = {"reproduced": "#12336b", "differs": theme.ALERT, "shown": "#9aa3b0", "not_run": "#dfe3e8"}
+COLOURS = {"reproduced": "#12336b", "differs": theme.ALERT, "shown": "#8a94a3", "not_run": theme.GRID}
 
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:
@@ -35,7 +35,9 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     if models:
         parts.append(theme.keyed(pairs(numbers.filter(pl.col("model").is_in(models)), settings), settings, models))
     body = alt.vconcat(*parts, spacing=26).resolve_scale(color="independent", shape="independent")
-    return theme.finish(body, title, CAPTION, settings)
+    counted = ", ".join(f"{(figures['status'] == status).sum():,} {words}" for status, words in STATUSES.items())
+    told = f"Of {figures.height:,} figures: {counted}."
+    return theme.finish(body, title, CAPTION, settings, told)
 
 
 def tally(figures: pl.DataFrame) -> alt.LayerChart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import theme
 from tokentrail.charts.by_layer import panels, with_depth
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import last_position
 
 TABLES = ("residual",)
@@ -41,4 +42,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         "values": theme.decades(low, high),
         "labelOverlap": False,
     }
-    return theme.finish(panels(last, PANELS, "l2_norm", axis, (low, high), 240, settings), title, CAPTION, settings)
+    told = extremes(last, "l2_norm", "Euclidean length", settings, {"prompt": "", "site": "", "layer": "layer"})
+    return theme.finish(
+        panels(last, PANELS, "l2_norm", axis, (low, high), 240, settings), title, CAPTION, settings, told
+    )

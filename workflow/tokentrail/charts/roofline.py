@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import theme, timed
 from tokentrail.charts.looks import looks
+from tokentrail.charts.result import extremes
 
 TABLES = ("timing_summary",)
 CAPTION = """
@@ -45,7 +46,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         )
         for model in models
     ]
-    return theme.finish(theme.grid(drawn, side_by_side), title, CAPTION, settings)
+    told = extremes(
+        rows.filter(pl.col("implementation") == timed.OURS),
+        "gflops",
+        "GFLOP/s reached",
+        settings,
+        {"kind": "", "context": "tokens", "batch": "rows"},
+    )
+    return theme.finish(theme.grid(drawn, side_by_side), title, CAPTION, settings, told)
 
 
 def panel(

@@ -37,6 +37,7 @@ body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2430; ba
 <body>
 <div id="chart"></div>
 <p>{description}</p>
+<p>{caption}</p>
 <noscript><p>This page draws with JavaScript. The same chart lies beside it as .svg and .png.</p></noscript>
 <script>{library}</script>
 <script type="application/json" id="spec">{spec}</script>
@@ -78,8 +79,12 @@ def encode(spec: dict[str, Any], svg: Callable[[], str], suffix: str, library: s
 
 
 def encode_svg(spec: dict[str, Any]) -> str:
-    """The drawing. The renderer numbers gradients over all drawings of a process; here they start at 0 in each."""
+    """The drawing, with its description as its title.
+
+    The renderer numbers gradients over all drawings of a process; here they start at 0 in each.
+    """
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    svg = svg.replace(">", f"><title>{html.escape(spec.get('description', ''))}</title>", 1)
     numbers = {name: f"gradient_{place}" for place, name in enumerate(dict.fromkeys(GRADIENT.findall(svg)))}
     return GRADIENT.sub(lambda found: numbers[found.group()], svg)
 
@@ -89,6 +94,7 @@ def page(spec: dict[str, Any], library: str) -> str:
     return PAGE.format(
         title=html.escape(spec["title"]["text"]),
         description=html.escape(spec.get("description", "")),
+        caption=html.escape(spec.get("usermeta", {}).get("caption", "")),
         library=library,
         spec=json_in_html(spec),
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.by_layer import layer_axis, with_depth
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import uniform_on_first
 
 TABLES = ("sink", "tokens")
@@ -44,8 +45,16 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     body = alt.hconcat(
         weights_panel(rows, tables["tokens"], settings), kl_panel(rows, models, settings), spacing=110, bounds="flush"
     )
+    changed = rows.filter(pl.col("intervention") != "none").unique(
+        ["model", "prompt", "intervention"], maintain_order=True
+    )
+    told = extremes(changed, "kl", "KL from the model as trained in nats", settings, {"prompt": "", "intervention": ""})
     return theme.finish(
-        alt.vconcat(theme.key(settings, models), body, spacing=8) if len(models) > 1 else body, title, CAPTION, settings
+        alt.vconcat(theme.key(settings, models), body, spacing=8) if len(models) > 1 else body,
+        title,
+        CAPTION,
+        settings,
+        told,
     )
 
 

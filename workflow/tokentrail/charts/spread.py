@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered, with_factors
 
 TABLES = ("distribution",)
@@ -34,7 +35,8 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for name in ordered(rows, "experiment")
     ]
     body = alt.vconcat(*parts, spacing=26)
-    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings)
+    told = extremes(rows, "entropy_bits", "Entropy in bits", settings, {"experiment": "", "levels": ""})
+    return theme.finish(theme.keyed(body, settings, models), title, CAPTION, settings, told)
 
 
 def panels(name: str, rows: pl.DataFrame, top: float, settings: dict[str, Any]) -> alt.TopLevelMixin:

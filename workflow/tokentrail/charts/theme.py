@@ -10,12 +10,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from tokentrail.charts.colour import PAPER
 from tokentrail.charts.looks import looks
 from tokentrail.charts.text import shorten
 
 # Arial, Helvetica and Liberation Sans have the same widths, so a layout measured with one holds with the others.
 FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
-INK, MUTED, FAINT, GRID, PAPER = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee", "#ffffff"
+INK, MUTED, FAINT, GRID = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee"
+"""Of text, of lesser text and grey marks, of axes and frames, of what lies behind the marks."""
 ALERT = "#a61b1b"
 WIDTH = 720
 """Width of a whole chart's drawing areas, in pixels."""
@@ -70,7 +72,7 @@ def drawn(frame: pl.DataFrame, settings: dict[str, Any]) -> list[str]:
 
 
 def scale(settings: dict[str, Any], attribute: str) -> alt.Scale:
-    """`colour`, `dash` or `shape` of the column `model`."""
+    """`colour`, `ink`, `dash` or `shape` of the column `model`."""
     of = looks(settings)
     return alt.Scale(domain=list(of), range=[getattr(look, attribute) for look in of.values()])
 
@@ -157,15 +159,22 @@ def log_axis(title: str, domain: tuple[float, float], floor: float, shown: bool 
 def nothing(message: str) -> alt.Chart:
     """A chart for what was not configured: it says so."""
     frame = pl.DataFrame({"message": [message]})
-    return alt.Chart(frame, width=WIDTH, height=40).mark_text(color=MUTED, fontSize=12).encode(text="message:N")
+    chart = alt.Chart(frame, width=WIDTH, height=40, description=message)
+    return chart.mark_text(color=MUTED, fontSize=12).encode(text="message:N")
 
 
-def finish(chart: alt.TopLevelMixin, title: str, caption: str, settings: dict[str, Any]) -> alt.TopLevelMixin:
-    """The chart with its title, what must be known of each model's weights, its description and the theme."""
+def finish(
+    chart: alt.TopLevelMixin, title: str, caption: str, settings: dict[str, Any], result: str | None = None
+) -> alt.TopLevelMixin:
+    """The chart with its title, what must be known of each model's weights, its caption and the theme.
+
+    `result` says in words what the chart shows, for those who do not see it; without one, its message does.
+    """
     of = looks(settings).values()
     notes = [f"{look.label}: {look.note}" if look.note else look.label for look in of if look.note or len(of) == 1]
     subtitle = [line for note in notes for line in textwrap.wrap(note, 110)]
     params = alt.TitleParams(text=title, subtitle=subtitle, fontSize=16, offset=14, frame="bounds")
     # Set in place: `properties` copies the chart, and copying takes longer than drawing.
-    chart.title, chart.description, chart.config = params, " ".join(caption.split()), CONFIG
+    chart.title, chart.config, chart.usermeta = params, CONFIG, {"caption": " ".join(caption.split())}
+    chart.description = f"{title if title.endswith('?') else f'{title}:'} {result or chart.description}"
     return chart

@@ -10,6 +10,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import looks
+from tokentrail.charts.result import extremes
 from tokentrail.charts.select import ordered
 
 OURS = "tokentrail"
@@ -50,6 +51,12 @@ def panels(
     body = theme.grid(drawn, side_by_side)
     names = ordered(rows, "implementation")
     return alt.vconcat(key(names), body, spacing=8) if len(names) > 1 else body
+
+
+def told(summary: pl.DataFrame, kind: str, what: str, settings: dict[str, Any]) -> str:
+    """Our own times of a kind, in words."""
+    ours = measured(summary, kind).filter(pl.col("implementation") == OURS)
+    return extremes(ours, "median_ms", what, settings, {"context": "tokens", "batch": "rows"})
 
 
 def skipped(rows: pl.DataFrame) -> Iterator[str]:

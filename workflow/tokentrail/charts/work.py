@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
+from tokentrail.charts.result import extremes
 
 TABLES = ("arithmetic",)
 CAPTION = """
@@ -32,7 +33,7 @@ KINDS = {
     "FFN": ("FFN up", "FFN down"),
     "logits": ("logits",),
 }
-SHADES = ["#12336b", "#e0921e", "#2e8573", "#a9b1bd", "#5b4a8a"]
+SHADES = ["#12336b", "#cc7f0c", "#2e8573", "#8a94a3", "#5b4a8a"]
 
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:
@@ -54,8 +55,11 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     side_by_side = min(theme.columns(len(models)), 2)
     of = looks(settings)
     panels = [panel(parts.filter(pl.col("model") == name), of[name], present, side_by_side) for name in models]
+    told = extremes(
+        parts, "share", "Share of the operations of a pass", settings, {"tokens": "tokens", "kind": ""}, text.percent
+    )
     return theme.finish(
-        alt.vconcat(legend(present), theme.grid(panels, side_by_side), spacing=10), title, CAPTION, settings
+        alt.vconcat(legend(present), theme.grid(panels, side_by_side), spacing=10), title, CAPTION, settings, told
     )
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cells import attention, ffn, mamba2, norm
 from tokentrail.forward.cells.linear import BlockedLinear, Linear, blocked
-from tokentrail.forward.frame import LayerWeights, Model
-
-CELL_SHAPES = {specs.Attention: attention.shapes, specs.Mamba2: mamba2.shapes}
+from tokentrail.forward.cells.norm import NormWeights
+from tokentrail.forward.frame import Model, SubLayerWeights
+from tokentrail.forward.registry import runs
 
 
 def shapes(spec: specs.Spec) -> dict[str, tuple[int, ...]]:
@@ -25,14 +23,16 @@ def shapes(spec: specs.Spec) -> dict[str, tuple[int, ...]]:
     if spec.learned_positions is not None:
         out["positions"] = (spec.learned_positions, spec.width)
     for i, layer in enumerate(spec.layers):
-        parts = {
-            "mixer_norm": norm.shapes(spec.norm, spec.width),
-            "mixer": CELL_SHAPES[type(layer.mixer)](layer.mixer, spec.width),
-            "ffn_norm": norm.shapes(spec.norm, spec.width),
-            "ffn": ffn.shapes(layer.ffn, spec.width),
-        }
-        out |= {f"layers.{i}.{part}.{name}": s for part, inner in parts.items() for name, s in inner.items()}
-    out |= {f"final_norm.{name}": s for name, s in norm.shapes(spec.norm, spec.width).items()}
+        for sub in layer.sublayers:
+            parts = {
+                f"{sub.name}_norm": sub.norm.shapes(spec.width) if sub.norm else {},
+                sub.name: sub.cell.shapes(spec.width),
+                f"{sub.name}_norm_after": sub.norm_after.shapes(spec.width) if sub.norm_after else {},
+            }
+            out |= {
+                f"layers.{i}.{part}.{name}": shape for part, inner in parts.items() for name, shape in inner.items()
+            }
+    out |= {f"final_norm.{name}": s for name, s in spec.norm.shapes(spec.width).items()}
     if not spec.tied:
         out["head.weight"] = (spec.vocabulary, spec.width)
     return out
@@ -51,41 +51,19 @@ def assemble(
         plain = Linear(tensor(f"{name}.weight"), tensor(f"{name}.bias"))
         return blocked(plain, keep=decode) if block or decode else plain
 
-    def norm_weights(name: str) -> norm.NormWeights | None:
+    def norm_weights(name: str) -> NormWeights | None:
         weight = tensor(f"{name}.weight")
-        return None if weight is None else norm.NormWeights(weight, tensor(f"{name}.bias"))
+        return None if weight is None else NormWeights(weight, tensor(f"{name}.bias"))
 
-    def qk_norm(name: str, cell: specs.Attention) -> norm.NormWeights | None:
-        if cell.qk_norm is None:
-            return None
-        by_head = [(tensor(f"{name}.q_norm.weight"), cell.heads), (tensor(f"{name}.k_norm.weight"), cell.kv_heads)]
-        return norm.NormWeights(torch.cat([weight.expand(heads, 1, -1) for weight, heads in by_head]), bias=None)
-
-    def mixer(name: str, cell: specs.Attention | specs.Mamba2):
-        if isinstance(cell, specs.Attention):
-            return attention.AttentionWeights(
-                qkv=linear(f"{name}.qkv"),
-                out=linear(f"{name}.out"),
-                qk_norm=qk_norm(name, cell),
-            )
-        return mamba2.Mamba2Weights(
-            in_proj=linear(f"{name}.in_proj"),
-            conv=Linear(tensor(f"{name}.conv.weight").t().contiguous(), tensor(f"{name}.conv.bias")),
-            dt_bias=tensor(f"{name}.dt_bias"),
-            A_log=tensor(f"{name}.A_log"),
-            D=tensor(f"{name}.D"),
-            norm=tensor(f"{name}.norm"),
-            out_proj=linear(f"{name}.out_proj"),
+    def sublayer(name: str, cell: specs.Cell) -> SubLayerWeights:
+        weights = runs(cell).assembled(
+            cell, lambda part: tensor(f"{name}.{part}"), lambda part: linear(f"{name}.{part}")
         )
+        return SubLayerWeights(weights, norm_weights(f"{name}_norm"), norm_weights(f"{name}_norm_after"))
 
     tokens = tensor("tokens")
     layers = tuple(
-        LayerWeights(
-            mixer_norm=norm_weights(f"layers.{i}.mixer_norm"),
-            mixer=mixer(f"layers.{i}.mixer", layer.mixer),
-            ffn_norm=norm_weights(f"layers.{i}.ffn_norm"),
-            ffn=ffn.FfnWeights(up=linear(f"layers.{i}.ffn.up"), down=linear(f"layers.{i}.ffn.down")),
-        )
+        {sub.name: sublayer(f"layers.{i}.{sub.name}", sub.cell) for sub in layer.sublayers}
         for i, layer in enumerate(spec.layers)
     )
     head = Linear(tokens if spec.tied else tensor("head.weight"))

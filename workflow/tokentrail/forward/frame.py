@@ -12,22 +12,20 @@ from torch import Tensor
 
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import Cache
-from tokentrail.forward.cells.attention import AttentionWeights, attention
-from tokentrail.forward.cells.ffn import FfnWeights, ffn
+from tokentrail.forward.cells.attention import AttentionWeights
+from tokentrail.forward.cells.ffn import FfnWeights
 from tokentrail.forward.cells.linear import BlockedLinear, Linear
-from tokentrail.forward.cells.mamba2 import Mamba2Weights, mamba2
+from tokentrail.forward.cells.mamba2 import Mamba2Weights
 from tokentrail.forward.cells.norm import NormWeights, norm
 from tokentrail.forward.place import Place
+from tokentrail.forward.registry import RUNS
 from tokentrail.forward.taps import NO_TAP, Tap
 
-MIXERS = {specs.Attention: attention, specs.Mamba2: mamba2}
 
-
-class LayerWeights(NamedTuple):
-    mixer_norm: NormWeights
-    mixer: AttentionWeights | Mamba2Weights
-    ffn_norm: NormWeights
-    ffn: FfnWeights
+class SubLayerWeights(NamedTuple):
+    cell: AttentionWeights | Mamba2Weights | FfnWeights
+    norm: NormWeights | None
+    norm_after: NormWeights | None
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Model:
     spec: specs.Spec
     tokens: Tensor | Callable  # (vocabulary, width), or a table cell: ids (rows, tokens) -> (rows, tokens, width)
     positions: Tensor | Callable | None  # (learned positions, width), or a table cell
-    layers: tuple[LayerWeights, ...]
+    layers: tuple[dict[str, SubLayerWeights], ...]  # by name of the sub-layer
     final_norm: NormWeights
     head: Linear | BlockedLinear  # (vocabulary, width); the token table itself when tied
 
@@ -67,9 +65,10 @@ def forward(
 
 def embed(model: Model, ids: Tensor, place: Place, tap: Tap = NO_TAP) -> Tensor:
     """ids (rows, tokens) -> the stream before the first layer (rows, tokens, width)."""
-    x = rows_of(model.tokens, ids) * model.spec.embedding_scale
+    x = tap("token_rows", -1, rows_of(model.tokens, ids) * model.spec.embedding_scale)
     if model.positions is not None:
-        x = x + rows_of(model.positions, place.positions.clamp(max=model.spec.learned_positions - 1))
+        rows = rows_of(model.positions, place.positions.clamp(max=model.spec.learned_positions - 1))
+        x = x + tap("position_rows", -1, rows)
     return tap("embed", -1, x)
 
 
@@ -86,16 +85,24 @@ def through_layers(
     for i in range(first, len(spec.layers)):
         layer, weights = spec.layers[i], model.layers[i]
         x = tap("resid_pre", i, x)
-        h = tap("mixer_in", i, norm(x, weights.mixer_norm, spec.norm))
-        state = cache.states[i] if cache is not None else None
-        y, state = MIXERS[type(layer.mixer)](h, weights.mixer, layer.mixer, state, place, i, tap)
-        if cache is not None:
-            cache.states[i] = state
-        x = tap("resid_mid", i, torch.add(x, tap("mixer_out", i, y), alpha=spec.residual_scale))
-        h = tap("ffn_in", i, norm(x, weights.ffn_norm, spec.norm))
-        y = ffn(h, weights.ffn, layer.ffn, i, tap)
-        x = tap("resid_post", i, torch.add(x, tap("ffn_out", i, y), alpha=spec.residual_scale))
+        for step, stream in zip(layer.steps, layer.streams, strict=True):
+            read = x  # by every sub-layer of the step
+            for sub in step:
+                own = weights[sub.name]
+                h = tap(f"{sub.name}_in", i, normed(read, own.norm, sub.norm))
+                state = cache.states[i, sub.name] if cache is not None else None
+                y, state = RUNS[type(sub.cell)].forward(h, own.cell, sub.cell, state, place, i, tap)
+                if cache is not None:
+                    cache.states[i, sub.name] = state
+                y = tap(f"{sub.name}_out", i, normed(y, own.norm_after, sub.norm_after))
+                x = torch.add(x, y, alpha=sub.scale)
+            x = tap(stream, i, x)
     return x
+
+
+def normed(x: Tensor, weights: NormWeights | None, spec: specs.Norm | None) -> Tensor:
+    """x (rows, tokens, width) after a norm, or as it is where there is none."""
+    return x if spec is None else norm(x, weights, spec)
 
 
 def last(ids: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -33,6 +33,7 @@ class Place:
             self.positions = (before + steps)[None]  # (1, tokens)
         self.keys = most + tokens  # slots of the cache that hold a token or padding after this call
         self.longest = self.keys if lengths is None else int((before + lengths).max())  # real tokens of the longest row
+        self._visible: dict[int | None, Tensor] = {}
         self._rotations: dict[tuple[specs.Rope, int, torch.dtype], tuple[Tensor, Tensor]] = {}
 
     @cached_property
@@ -42,15 +43,20 @@ class Place:
             return None
         return torch.arange(self.tokens, device=self.lengths.device) < self.lengths[:, None]
 
-    @cached_property
-    def visible(self) -> Tensor:
-        """(1 or rows, 1, tokens, keys): the key slots that each query may look at, those up to its own position."""
-        slots = torch.arange(self.keys, device=self.positions.device)
-        return slots <= self.positions[:, None, :, None]
+    def visible(self, window: int | None = None) -> Tensor:
+        """(1 or rows, 1, tokens, keys): the key slots that each query may look at, those up to its own position.
 
-    def rotation(self, rope: specs.Rope, head_dim: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        Only the last `window` of these, if there is one. Computed once and shared by all layers.
+        """
+        if window not in self._visible:
+            slots = torch.arange(self.keys, device=self.positions.device)
+            own = self.positions[:, None, :, None]
+            self._visible[window] = slots <= own if window is None else (slots <= own) & (slots > own - window)
+        return self._visible[window]
+
+    def rotation(self, rope: specs.Rope, channels: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """cos and sin for these positions, computed once and shared by all layers."""
-        key = (rope, head_dim, dtype)
+        key = (rope, channels, dtype)
         if key not in self._rotations:
-            self._rotations[key] = rotation(self.positions, rope, head_dim, dtype)
+            self._rotations[key] = rotation(self.positions, rope, channels, dtype)
         return self._rotations[key]

@@ -3,76 +3,101 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+
+from tokentrail.errors import UnsupportedError
+from tokentrail.forward.kinds import KINDS, Attention, Ffn, Mamba2
+from tokentrail.forward.kinds.attention import Llama3Scaling, Rope
+from tokentrail.forward.kinds.cell import Cell
+from tokentrail.forward.kinds.norm import Norm
+
+__all__ = [
+    "KINDS",
+    "Attention",
+    "Cell",
+    "Ffn",
+    "Layer",
+    "Llama3Scaling",
+    "Mamba2",
+    "Norm",
+    "Rope",
+    "Spec",
+    "SubLayer",
+]
 
 
 @dataclass(frozen=True)
-class Norm:
-    kind: Literal["layernorm", "rmsnorm"]
-    eps: float
+class SubLayer:
+    """One update of the stream x: scale * norm_after(cell(norm(x))), where a norm that is None changes nothing."""
 
-
-@dataclass(frozen=True)
-class Llama3Scaling:
-    """Stretching of the low rotary frequencies (Llama 3.1)."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_positions: int
-
-
-@dataclass(frozen=True)
-class Rope:
-    theta: float
-    scaling: Llama3Scaling | None = None
-
-
-@dataclass(frozen=True)
-class Attention:
-    heads: int
-    kv_heads: int
-    head_dim: int
-    scale: float  # multiplies q @ k
-    rope: Rope | None
-    qk_norm: Norm | None
-    qkv_bias: bool
-    out_bias: bool
-
-
-@dataclass(frozen=True)
-class Mamba2:
-    heads: int
-    head_dim: int
-    groups: int
-    state_size: int
-    conv_width: int
-    conv_bias: bool
-    proj_bias: bool
-    dt_min: float
-    dt_max: float
-    eps: float  # of the gated norm
-
-    @property
-    def inner(self) -> int:
-        return self.heads * self.head_dim
-
-    @property
-    def conv_channels(self) -> int:
-        return self.inner + 2 * self.groups * self.state_size
-
-
-@dataclass(frozen=True)
-class Ffn:
-    kind: Literal["gelu", "swiglu"]
-    width: int
-    bias: bool
+    name: str  # `mixer` or `ffn`: of its tensors, and of the sites before and after it
+    cell: Cell
+    norm: Norm | None
+    norm_after: Norm | None = None
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
 class Layer:
-    mixer: Attention | Mamba2
-    ffn: Ffn
+    """Steps, one after the other. The sub-layers of one step stand side by side: all of them read the same stream.
+
+    A mixer and then an FFN are two steps of one sub-layer, the parallel residual of GPT-NeoX one step of two.
+    """
+
+    steps: tuple[tuple[SubLayer, ...], ...]
+
+    def __post_init__(self) -> None:
+        names = [sub.name for sub in self.sublayers]
+        if not 1 <= len(self.steps) <= 2 or not all(self.steps) or len(set(names)) < len(names):
+            raise UnsupportedError(
+                f"a layer has one or two steps and sub-layers of different names, not {len(self.steps)} steps "
+                f"and {', '.join(names) or 'no sub-layers'}; write it as several layers"
+            )
+
+    @cached_property
+    def sublayers(self) -> tuple[SubLayer, ...]:
+        return tuple(sub for step in self.steps for sub in step)
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The site of the stream after each step."""
+        return ("resid_mid", "resid_post")[-len(self.steps) :]
+
+    @cached_property
+    def sites(self) -> dict[str, str]:
+        """The sites of the layer, in the order of the pass, and what stands there in words."""
+        out = {"resid_pre": "stream entering"}
+        for step, stream in zip(self.steps, self.streams, strict=True):
+            for sub in step:
+                name = sub.name if sub.cell.mixes else "FFN"
+                read = f"norm before the {name}" if sub.norm else f"read by the {name}"
+                out |= {f"{sub.name}_in": read} | sub.cell.sites | {f"{sub.name}_out": sub.cell.update}
+            out[stream] = "stream leaving" if stream == "resid_post" else f"stream after the {name}"
+        return out
+
+    @property
+    def mixer(self) -> Cell:
+        """The one mixer. Raises UnsupportedError for a layer with none or several."""
+        return self._only(mixes=True)
+
+    @property
+    def ffn(self) -> Cell:
+        """The one FFN; raises as `mixer`."""
+        return self._only(mixes=False)
+
+    def _only(self, mixes: bool) -> Cell:
+        found = [sub.cell for sub in self.sublayers if sub.cell.mixes is mixes]
+        if len(found) != 1:
+            what = "mixer" if mixes else "FFN"
+            raise UnsupportedError(
+                f"a layer has {len(found)} cells that are a {what}, and what is asked needs just one"
+            )
+        return found[0]
+
+
+def sequential(mixer: Cell, ffn: Cell, norm: Norm, scale: float = 1.0) -> Layer:
+    """The usual layer: a mixer and then an FFN, each with a norm before it."""
+    return Layer(((SubLayer("mixer", mixer, norm, scale=scale),), (SubLayer("ffn", ffn, norm, scale=scale),)))
 
 
 @dataclass(frozen=True)
@@ -81,13 +106,29 @@ class Spec:
     vocabulary: int
     width: int
     layers: tuple[Layer, ...]
-    norm: Norm
+    norm: Norm  # the last one, before the head
     learned_positions: int | None  # rows of the position table, or None
     trained_positions: int  # context length that the checkpoint states
     embedding_scale: float
-    residual_scale: float
     logit_divisor: float
     tied: bool  # the head is the token table
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of all layers, in the order of the pass."""
+        return [sub.cell for layer in self.layers for sub in layer.sublayers]
+
+
+def kind_of(cell: Cell) -> str:
+    """The cell's name in tables and charts. Raises UnsupportedError for what is no cell."""
+    if not isinstance(cell, Cell):
+        raise UnsupportedError(f"{type(cell).__name__} is no kind of cell that is known here")
+    return cell.kind
+
+
+def layers_with(spec: Spec, kind: str) -> tuple[int, ...]:
+    """The layers that have a cell of this kind."""
+    return tuple(i for i, layer in enumerate(spec.layers) if kind in [kind_of(sub.cell) for sub in layer.sublayers])
 
 
 def layer_ranges(layers: list[int]) -> str:
@@ -99,79 +140,3 @@ def layer_ranges(layers: list[int]) -> str:
         else:
             runs.append([layer, layer])
     return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
-
-
-def kind_of(mixer: Attention | Mamba2) -> str:
-    """The mixer's name in tables and charts."""
-    return "attention" if isinstance(mixer, Attention) else "mamba2"
-
-
-def describe(spec: Spec) -> list[dict[str, str]]:
-    """The cell table: rows of part, cell, layers, detail, made from the same data that runs."""
-    rows = [
-        ("size", "layers", "", str(len(spec.layers))),
-        ("size", "width", "", str(spec.width)),
-        ("size", "vocabulary", "", str(spec.vocabulary)),
-        ("size", "context", "", f"{spec.trained_positions} tokens stated"),
-        (
-            "embed",
-            "token table",
-            "",
-            f"times {spec.embedding_scale:g}" if spec.embedding_scale != 1 else "as stored",
-        ),
-        _positions(spec),
-        ("norm", spec.norm.kind, "", f"eps {spec.norm.eps:g}"),
-        ("residual", "update scale", "", f"{spec.residual_scale:g}"),
-    ]
-    for part in ("mixer", "ffn"):
-        where: dict[Attention | Mamba2 | Ffn, list[int]] = {}
-        for index, layer in enumerate(spec.layers):
-            where.setdefault(getattr(layer, part), []).append(index)
-        rows += [(part, *_cell(cell), layer_ranges(at), _detail(cell)) for cell, at in where.items()]
-    divisor = f", logits divided by {spec.logit_divisor:g}" if spec.logit_divisor != 1 else ""
-    rows.append(("unembed", "tied to the token table" if spec.tied else "own table", "", f"bare product{divisor}"))
-    return [dict(zip(("part", "cell", "layers", "detail"), row, strict=True)) for row in rows]
-
-
-def _positions(spec: Spec) -> tuple[str, str, str, str]:
-    if spec.learned_positions is not None:
-        return ("embed", "positions", "", f"learned table of {spec.learned_positions} rows")
-    ropes = {layer.mixer.rope for layer in spec.layers if isinstance(layer.mixer, Attention)}
-    if ropes - {None}:
-        return ("embed", "positions", "", "none added; queries and keys are rotated (RoPE)")
-    return ("embed", "positions", "", "none; order reaches the model through Mamba2 alone")
-
-
-def _cell(cell: Attention | Mamba2 | Ffn) -> tuple[str]:
-    return (cell.kind if isinstance(cell, Ffn) else kind_of(cell),)
-
-
-def _detail(cell: Attention | Mamba2 | Ffn) -> str:
-    match cell:
-        case Attention():
-            parts = [f"{cell.heads} query and {cell.kv_heads} key/value heads of {cell.head_dim}"]
-            parts.append(f"scale {cell.scale:.6g}")
-            if cell.rope is not None:
-                stretched = f", low frequencies stretched {cell.rope.scaling.factor:g}x" if cell.rope.scaling else ""
-                parts.append(f"RoPE theta {cell.rope.theta:g}{stretched}")
-            if cell.qk_norm is not None:
-                parts.append("queries and keys normalised per head")
-            if cell.qkv_bias or cell.out_bias:
-                parts.append(
-                    "biases on "
-                    + " and ".join(n for n, b in (("q, k, v", cell.qkv_bias), ("output", cell.out_bias)) if b)
-                )
-            return "; ".join(parts)
-        case Mamba2():
-            limits = (
-                ""
-                if (cell.dt_min, cell.dt_max) == (0.0, float("inf"))
-                else f"; dt in [{cell.dt_min:g}, {cell.dt_max:g}]"
-            )
-            return (
-                f"{cell.heads} heads of {cell.head_dim}, state {cell.state_size}, "
-                f"{cell.groups} {'group' if cell.groups == 1 else 'groups'}, "
-                f"convolution {cell.conv_width}{limits}"
-            )
-        case Ffn():
-            return f"inner width {cell.width}{', biases' if cell.bias else ''}"

@@ -127,7 +127,8 @@ def run_states(model: Model, ids: Tensor, variants: Sequence[Variant]) -> tuple[
     for row, variant in enumerate(variants):
         for edit in variant.interventions:
             for layer in edit.layers:
-                apply(edit, layer, cache.states[layer].ssm[row])
+                name = next(sub.name for sub in model.spec.layers[layer].sublayers if edit.site in sub.cell.sites)
+                apply(edit, layer, cache.states[layer, name].ssm[row])
                 applied[row] += 1
     return forward(model, rest, cache, read=last(rest))[:, 0], applied
 

@@ -19,7 +19,6 @@ SITES: dict[str, tuple[str, ...]] = {  # the sites that can be edited, and the a
     "ssm_state": ("heads", "channels", "state"),  # after the one position that is named
     "pattern": ("heads", "queries", "positions"),  # positions are keys
 }
-ON_MAMBA2 = ("ssm_y", "ssm_state")
 VALUES = ("mean", "resample", "replace")  # operations that put values of other runs in place
 ON_KEYS = ("mask", "drop_value", "renormalise")
 
@@ -138,13 +137,14 @@ def check_layer(name: str, edit: Intervention, layer: int, spec: specs.Spec) -> 
         raise InterventionError(
             f"variant {name} edits layer {layer}, but the model has {len(spec.layers)} layers, counted from 0"
         )
-    mixer = spec.layers[layer].mixer
-    if edit.site in ON_MAMBA2 and not isinstance(mixer, specs.Mamba2):
-        raise InterventionError(f"variant {name} edits {edit.site} at layer {layer}, which is no Mamba2 layer")
-    outside = [h for h in edit.heads or () if not 0 <= h < mixer.heads]
-    if outside:
-        raise InterventionError(
-            f"variant {name} edits head {outside[0]} at layer {layer}, which has {mixer.heads} heads, counted from 0"
-        )
+    if edit.site not in spec.layers[layer].sites:
+        raise InterventionError(f"variant {name} edits {edit.site} at layer {layer}, which has no such site")
+    if edit.heads is not None:
+        heads = spec.layers[layer].mixer.heads
+        outside = [h for h in edit.heads if not 0 <= h < heads]
+        if outside:
+            raise InterventionError(
+                f"variant {name} edits head {outside[0]} at layer {layer}, which has {heads} heads, counted from 0"
+            )
     if edit.operation.kind in VALUES and (edit.site, layer) not in edit.operation.values:
         raise InterventionError(f"variant {name} has no values for {edit.site} at layer {layer} to put in place")

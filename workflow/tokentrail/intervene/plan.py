@@ -55,18 +55,5 @@ def in_pieces(group: list[int], needed: int, tokens: int, memory: int) -> Iterat
 
 def bytes_per_row(spec: specs.Spec, tokens: int, pattern: bool, itemsize: int) -> int:
     """An upper estimate of what one row holds at once: the stream and its copies, the widest cell, the logits."""
-    widest = max(width_of(layer, tokens, pattern) for layer in spec.layers)
+    widest = max(cell.widest(tokens, pattern) for cell in spec.cells)
     return itemsize * (tokens * (6 * spec.width + widest) + 4 * spec.vocabulary)
-
-
-def width_of(layer: specs.Layer, tokens: int, pattern: bool) -> int:
-    """Numbers per token that a layer's cells hold at their widest."""
-    ffn = 4 * layer.ffn.width
-    match layer.mixer:
-        case specs.Attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim):
-            weights = 4 * heads * tokens if pattern else 0
-            return max(ffn, 3 * (2 * heads + 4 * kv_heads) * head_dim + weights)
-        case specs.Mamba2() as cell:
-            matrix = 4 * cell.heads * (tokens if pattern else min(tokens, 64))
-            states = 3 * cell.heads * cell.head_dim * cell.state_size // max(tokens, 1)
-            return max(ffn, 8 * cell.inner + 4 * cell.conv_channels + matrix + states)

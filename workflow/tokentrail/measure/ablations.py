@@ -18,7 +18,8 @@ from tokentrail.forward.taps import Record
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
 from tokentrail.measure.answers import Answer, answer, kl
-from tokentrail.measure.prompts import Encoded, encoded
+from tokentrail.measure.asked import asked
+from tokentrail.measure.prompts import Encoded, check_fits, encoded
 from tokentrail.weights.load import Loaded
 
 # A mixer is switched off in `z`, where its output projection reads it, so that a bias of that projection stays.
@@ -45,25 +46,26 @@ class Part:
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `ablations`.
 
-    Raises PromptError if a prompt and the one that it resamples from differ in length, InterventionError or
-    ConfigError as `intervene.branching.run` does.
+    An operation that cannot be done on a prompt, as resampling from one of another length, has a row with the reason.
+    Raises InterventionError or ConfigError as `intervene.branching.run` does.
     """
-    prompts = encoded(loaded, settings)
-    by_prompt = [(prompt, operations(loaded, prompt, settings)) for prompt in prompts]  # refused before any runs
+    prompts, refused = encoded(loaded, settings)
+    by_prompt = [(prompt, operations(loaded, prompt, settings, refused)) for prompt in prompts]
     parts = list(all_parts(loaded.model.spec))
     rows = [
         row
         for prompt, chosen in by_prompt
         for row in ablate(loaded, prompt, parts, chosen, settings["memory_mb"] << 20)
     ]
-    return tables.frame("ablations", rows, model=settings["model"])
+    return tables.frame("ablations", rows, refused, model=settings["model"])
 
 
 def all_parts(spec: specs.Spec) -> Iterator[Part]:
     kinds = [specs.kind_of(layer.mixer) for layer in spec.layers]
-    for i, kind in enumerate(kinds):
-        yield Part("mixer", "mixer", kind, (i,))
-        yield Part("ffn", "ffn", "", (i,))
+    for i, layer in enumerate(spec.layers):
+        for sub in layer.sublayers:
+            kind, mixer = ("mixer", kinds[i]) if sub.cell.mixes else ("ffn", "")
+            yield Part(kind, kind, mixer, (i,))
     for i, kind in enumerate(kinds):
         for head in range(spec.layers[i].mixer.heads):
             yield Part("head", "head", kind, (i,), head)
@@ -74,26 +76,31 @@ def all_parts(spec: specs.Spec) -> Iterator[Part]:
         yield Part(f"mamba2 from layer {start}", "mixer", "mamba2", tuple(mamba2[k:]))
 
 
-def operations(loaded: Loaded, prompt: Encoded, settings: dict[str, Any]) -> list[Operation]:
+def operations(
+    loaded: Loaded, prompt: Encoded, settings: dict[str, Any], refused: list[dict[str, Any]]
+) -> list[Operation]:
     """The operations of the settings, with the values that they put in place for this prompt."""
     out = []
     for kind in settings["operations"]:
-        match kind:
-            case "zero":
-                out.append(Operation("zero"))
-            case "mean":
-                ids = [ids_of(loaded, settings["texts"][name]) for name in settings["references"]]
-                out.append(Operation("mean", values=means(loaded, ids)))
-            case "resample" if prompt.name in settings["resample_from"]:
-                source = settings["resample_from"][prompt.name]
-                ids = ids_of(loaded, settings["texts"][source])
-                check_equal_length(loaded, prompt.name, prompt.ids, source, ids)
-                out.append(Operation("resample", values=recorded(loaded, ids)))
+        with asked(refused, prompt=prompt.name, operation=kind):
+            match kind:
+                case "zero":
+                    out.append(Operation("zero"))
+                case "mean":
+                    ids = [ids_of(loaded, name, settings["texts"][name]) for name in settings["references"]]
+                    out.append(Operation("mean", values=means(loaded, ids)))
+                case "resample" if prompt.name in settings["resample_from"]:
+                    source = settings["resample_from"][prompt.name]
+                    ids = ids_of(loaded, source, settings["texts"][source])
+                    check_equal_length(loaded, prompt.name, prompt.ids, source, ids)
+                    out.append(Operation("resample", values=recorded(loaded, ids)))
     return out
 
 
-def ids_of(loaded: Loaded, text: str) -> Tensor:
-    return torch.tensor([loaded.tokenizer.encode(text)], device=loaded.device)
+def ids_of(loaded: Loaded, name: str, text: str) -> Tensor:
+    ids = loaded.tokenizer.encode(text)
+    check_fits(loaded, name, len(ids))
+    return torch.tensor([ids], device=loaded.device)
 
 
 def check_equal_length(loaded: Loaded, name: str, ids: Tensor, other: str, other_ids: Tensor) -> None:

@@ -17,6 +17,9 @@ from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
+from tokentrail.forward.kinds.attention import keys_and_values
+from tokentrail.forward.kinds.cell import Kept
+from tokentrail.quantize.parts import quantizable
 from tokentrail.weights.checkpoint import Checkpoint
 
 FLOAT32, FLOAT16 = 4, 2
@@ -32,20 +35,11 @@ PAYLOADS = {  # number format: bits of the matrices, of the tables, and weights 
 }
 PARTS = {
     "mixer_norm": "norm before the mixer",
-    "mixer.qkv": "queries, keys and values",
-    "mixer.q_norm": "norm of the queries",
-    "mixer.k_norm": "norm of the keys",
-    "mixer.out": "attention output",
-    "mixer.in_proj": "Mamba2 input projection",
-    "mixer.conv": "Mamba2 convolution",
-    "mixer.dt_bias": "Mamba2 step bias",
-    "mixer.A_log": "Mamba2 decay",
-    "mixer.D": "Mamba2 skip",
-    "mixer.norm": "Mamba2 gated norm",
-    "mixer.out_proj": "Mamba2 output projection",
+    "mixer_norm_after": "norm after the mixer",
+    **{f"mixer.{name}": words for kind in specs.KINDS if kind.mixes for name, words in kind.tensors.items()},
     "ffn_norm": "norm before the FFN",
-    "ffn.up": "FFN up",
-    "ffn.down": "FFN down",
+    "ffn_norm_after": "norm after the FFN",
+    **{f"ffn.{name}": words for name, words in specs.Ffn.tensors.items()},
     "tokens": "token table",
     "positions": "position table",
     "final_norm": "last norm",
@@ -89,11 +83,6 @@ def total(quantity: str, values: list[int]) -> dict[str, Any]:
     return {"quantity": quantity, "part": "all", "value": sum(values), "formula": " + ".join(map(str, values))}
 
 
-def is_large(name: str, shape: tuple[int, ...]) -> bool:
-    """A table or a matrix of a product; not a norm, a bias, a convolution or a vector of Mamba2."""
-    return len(shape) == 2 and ".conv." not in name
-
-
 def payload_bytes(weights: int, bits: int, group: int = 0) -> int:
     """Bytes of `weights` codes, and of one float16 scale for every `group` of them, 0 for none."""
     return -(-weights * bits // 8) + scale_count(weights, group) * SCALE_BYTES
@@ -107,9 +96,9 @@ def scale_count(weights: int, group: int) -> int:
 def payloads(spec: specs.Spec) -> Iterator[dict[str, Any]]:
     """The model's weights in each of PAYLOADS; norms, biases and other small tensors stay float32 beside codes."""
     sizes: dict[str, list[int]] = {"matrices": [], "tables": [], "small": []}
+    large = quantizable(spec)
     for name, shape in shapes(spec).items():
-        large = "tables" if name in TABLES else "matrices"
-        sizes[large if is_large(name, shape) else "small"].append(prod(shape))
+        sizes["tables" if name in TABLES else "matrices" if name in large else "small"].append(prod(shape))
     for form, (bits, table_bits, group) in PAYLOADS.items():
         bits_of = {"matrices": bits, "tables": table_bits, "small": 32 if group else bits}
         grouped = {kind: group if group and bits_of[kind] < 32 else 0 for kind in sizes}
@@ -121,45 +110,47 @@ def payloads(spec: specs.Spec) -> Iterator[dict[str, Any]]:
 
 
 def kv_bytes(layers: int, kv_heads: int, head_dim: int, tokens: int, rows: int = 1, size: int = FLOAT32) -> int:
-    """Bytes of keys and values: two tensors a layer."""
-    return 2 * layers * rows * kv_heads * tokens * head_dim * size
+    """Bytes of the keys and values of layers that are alike."""
+    return layers * rows * keys_and_values(kv_heads, head_dim, tokens).bytes(size)
 
 
 def kept(spec: specs.Spec, rows: int, tokens: int) -> Iterator[dict[str, Any]]:
     """What a pass leaves behind for the next token, and what it needs at once, in float32 bytes."""
-    for mixer, layers in mixers(spec).items():
-        match mixer:
-            case specs.Attention():
-                yield {
-                    "quantity": "cache",
-                    "part": "keys and values",
-                    "layers": layers,
-                    "value": kv_bytes(layers, mixer.kv_heads, mixer.head_dim, tokens, rows),
-                    "formula": f"2*{layers}*{rows}*{mixer.kv_heads}*{tokens}*{mixer.head_dim}*{FLOAT32}",
-                }
-                yield activation("attention weights, one layer", rows, mixer.heads, tokens, tokens)
-            case specs.Mamba2():
-                window = (mixer.conv_width - 1, mixer.conv_channels)
-                for part, shape in (
-                    ("convolution windows", window),
-                    ("states", (mixer.heads, mixer.head_dim, mixer.state_size)),
-                ):
-                    yield {
-                        "quantity": "cache",
-                        "part": part,
-                        "layers": layers,
-                        "value": layers * rows * prod(shape) * FLOAT32,
-                        "formula": "*".join(map(str, (layers, rows, *shape, FLOAT32))),
-                    }
+    of_kind = alike(spec)
+    for cell, layers in of_kind.items():
+        if cell.mixes:
+            for each in cell.kept(tokens):
+                yield cached(each, layers, rows)
+            yield from activations(cell, rows, tokens)
     yield activation("stream", rows, tokens, spec.width)
-    for width in dict.fromkeys(layer.ffn.width for layer in spec.layers):
-        yield activation("FFN, one layer", rows, tokens, width)
+    found = [row for cell in of_kind if not cell.mixes for row in activations(cell, rows, tokens)]
+    yield from {row["formula"]: row for row in found}.values()
     yield activation("logits of the last position", rows, spec.vocabulary)
 
 
-def mixers(spec: specs.Spec) -> Counter[specs.Attention | specs.Mamba2]:
-    """The mixers that differ, and how many layers have each."""
-    return Counter(layer.mixer for layer in spec.layers)
+def alike(spec: specs.Spec) -> dict[specs.Cell, int]:
+    """The cells that differ, the mixers first, and how many layers have each."""
+    return Counter(sorted(spec.cells, key=lambda cell: not cell.mixes))
+
+
+CACHED = {"kv": "keys and values", "conv": "convolution windows", "state": "states"}
+
+
+def cached(kept: Kept, layers: int, rows: int) -> dict[str, Any]:
+    """Bytes of what all layers keep of all rows."""
+    factors = (kept.tensors, layers, rows, *kept.shape, FLOAT32)
+    return {
+        "quantity": "cache",
+        "part": CACHED[kept.name],
+        "layers": layers,
+        "value": layers * rows * kept.bytes(FLOAT32),
+        "formula": "*".join(map(str, factors if kept.tensors > 1 else factors[1:])),
+    }
+
+
+def activations(cell: specs.Cell, rows: int, tokens: int) -> Iterator[dict[str, Any]]:
+    for part, shape in cell.activations(tokens).items():
+        yield activation(part, rows, *shape)
 
 
 def activation(part: str, *shape: int) -> dict[str, Any]:
@@ -179,30 +170,13 @@ def flops(spec: specs.Spec, rows: int, tokens: int) -> Iterator[dict[str, Any]]:
     """Operations of one pass over rows x tokens, by part, logits of the last position alone; and their sum.
 
     Scores and their use are counted for every pair of positions, the masked ones included. Mamba2's recurrence is
-    counted in its step form: fade and write the state, and read it.
+    counted in its step form: the state is written and read.
     """
-    parts = []
-    for mixer, layers in mixers(spec).items():
-        match mixer:
-            case specs.Attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim):
-                out = heads * head_dim
-                wide = (heads + 2 * kv_heads) * head_dim
-                parts.append(product("queries, keys and values", layers, rows, tokens, spec.width, wide))
-                parts.append(product("attention scores", layers, rows, tokens, tokens, out))
-                parts.append(product("attention weights times values", layers, rows, tokens, tokens, out))
-                parts.append(product("attention output", layers, rows, tokens, out, spec.width))
-            case specs.Mamba2():
-                wide = mixer.inner + mixer.conv_channels + mixer.heads
-                parts.append(product("Mamba2 input projection", layers, rows, tokens, spec.width, wide))
-                parts.append(product("Mamba2 convolution", layers, rows, tokens, mixer.conv_channels, mixer.conv_width))
-                state = mixer.inner * mixer.state_size
-                parts.append(product("Mamba2 state, written", layers, rows, tokens, state))
-                parts.append(product("Mamba2 state, read", layers, rows, tokens, state))
-                parts.append(product("Mamba2 output projection", layers, rows, tokens, mixer.inner, spec.width))
-    for ffn, layers in Counter(layer.ffn for layer in spec.layers).items():
-        widened = ffn.width * (2 if ffn.kind == "swiglu" else 1)
-        parts.append(product("FFN up", layers, rows, tokens, spec.width, widened))
-        parts.append(product("FFN down", layers, rows, tokens, ffn.width, spec.width))
+    parts = [
+        product(part, layers, rows, *factors)
+        for cell, layers in alike(spec).items()
+        for part, factors in cell.products(spec.width, tokens, pairs=(tokens, tokens))
+    ]
     parts.append(product("logits", 1, rows, spec.width, spec.vocabulary))
     yield from parts
     yield total("flops", [part["value"] for part in parts])

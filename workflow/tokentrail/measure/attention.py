@@ -20,11 +20,12 @@ from tokentrail.weights.load import Loaded
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `attention`; no rows for a model without attention layers."""
     rows = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record("pattern", keep=lambda x: x[0, :, -1].double())
         forward(loaded.model, prompt.ids, tap=record, read=last(prompt.ids))
         for (_, layer), last_rows in record.seen.items():  # (heads, tokens)
-            if not isinstance(loaded.model.spec.layers[layer].mixer, specs.Attention):
+            if layer not in specs.layers_with(loaded.model.spec, "attention"):
                 continue
             entropy = -torch.special.xlogy(last_rows, last_rows).sum(dim=-1) / math.log(2)
             for head, weights in enumerate(last_rows):
@@ -41,4 +42,4 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                         "weight_on_first": weights[0].item(),
                     }
                 )
-    return tables.frame("attention", rows, model=settings["model"])
+    return tables.frame("attention", rows, refused, model=settings["model"])

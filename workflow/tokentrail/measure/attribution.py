@@ -15,7 +15,8 @@ from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.forward import spec as specs
-from tokentrail.forward.frame import Model, forward, last
+from tokentrail.forward.cells.norm import NormWeights
+from tokentrail.forward.frame import Model, SubLayerWeights, forward, last
 from tokentrail.forward.taps import Record
 from tokentrail.measure.answers import log_probabilities, ordered
 from tokentrail.measure.prompts import Encoded, encoded
@@ -25,8 +26,9 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `attribution`; the rival is the most likely token that is not the target."""
-    rows = [row for prompt in encoded(loaded, settings) for row in attribute(loaded, prompt)]
-    return tables.frame("attribution", rows, model=settings["model"])
+    prompts, refused = encoded(loaded, settings)
+    rows = [row for prompt in prompts for row in attribute(loaded, prompt)]
+    return tables.frame("attribution", rows, refused, model=settings["model"])
 
 
 def attribute(loaded: Loaded, prompt: Encoded) -> Iterator[dict[str, Any]]:
@@ -67,15 +69,39 @@ def direction(model: Model, stream: Tensor, token: int) -> Tensor:
 
 def parts(model: Model, seen: dict[tuple[str, int], Tensor]) -> Iterator[tuple[dict[str, Any], Tensor]]:
     """Every vector (width) that was added to the last token's stream, with the residual scale."""
-    scale = model.spec.residual_scale
     yield {"layer": 0, "site": "embed", "head": None, "mixer": ""}, seen["embed", -1]
-    for i, (layer, weights) in enumerate(zip(model.spec.layers, model.layers, strict=True)):
-        mixer = specs.kind_of(layer.mixer)
-        out = weights.mixer.out if isinstance(layer.mixer, specs.Attention) else weights.mixer.out_proj
-        alone = torch.diag_embed(seen["z", i].T).permute(1, 2, 0).flatten(1)  # (heads, heads * head_dim)
-        bias = out(torch.zeros_like(alone[:1]))[0]  # (width)
-        for head, vector in enumerate(out(alone) - bias):
-            yield {"layer": i, "site": "z", "head": head, "mixer": mixer}, scale * vector
-        if out.bias is not None:
-            yield {"layer": i, "site": "mixer_bias", "head": None, "mixer": mixer}, scale * bias
-        yield {"layer": i, "site": "ffn_out", "head": None, "mixer": ""}, scale * seen["ffn_out", i]
+    for i, layer in enumerate(model.spec.layers):
+        for sub in layer.sublayers:
+            if sub.cell.mixes:
+                taken_apart = by_head(sub, model.layers[i][sub.name], seen["z", i])
+                mixer = specs.kind_of(sub.cell)
+            else:
+                taken_apart, mixer = [("ffn_out", None, seen[f"{sub.name}_out", i])], ""
+            for site, head, vector in taken_apart:
+                yield {"layer": i, "site": site, "head": head, "mixer": mixer}, sub.scale * vector
+
+
+def by_head(sub: specs.SubLayer, weights: SubLayerWeights, z: Tensor) -> Iterator[tuple[str, int | None, Tensor]]:
+    """Site, head and vector (width) of what each head of a mixer adds, from z (heads, head_dim), and of its biases."""
+    out = getattr(weights.cell, sub.cell.output)
+    alone = torch.diag_embed(z.T).permute(1, 2, 0).flatten(1)  # (heads, heads * head_dim)
+    bias = out(torch.zeros_like(alone[:1]))[0]  # (width)
+    heads, constant = out(alone) - bias, None if out.bias is None else bias
+    if sub.norm_after is not None:
+        update = out(z.flatten()[None])[0]
+        heads = held(heads, weights.norm_after, sub.norm_after, update)
+        constant = None if constant is None else held(constant, weights.norm_after, sub.norm_after, update)
+        if weights.norm_after.bias is not None:
+            constant = weights.norm_after.bias if constant is None else constant + weights.norm_after.bias
+    yield from (("z", head, vector) for head, vector in enumerate(heads))
+    if constant is not None:
+        yield "mixer_bias", None, constant
+
+
+def held(vectors: Tensor, weights: NormWeights, norm: specs.Norm, at: Tensor) -> Tensor:
+    """vectors (..., width) through a norm, but for its bias, held at the scale that it has for `at` (width)."""
+    if norm.kind == "layernorm":
+        vectors = (vectors - vectors.mean(dim=-1, keepdim=True)) * torch.rsqrt(at.var(correction=0) + norm.eps)
+    else:
+        vectors = vectors * torch.rsqrt(at.square().mean() + norm.eps)
+    return vectors * weights.weight

@@ -10,9 +10,11 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
+from tokentrail import tables
 from tokentrail.errors import PromptError
 from tokentrail.forward.cache import Cache, formula_bytes, held_bytes, new_cache
 from tokentrail.forward.frame import Model, forward, last
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import Encoded, encoded
 from tokentrail.measure.reference import cached_logits, open_reference, reference_logits
 from tokentrail.weights.load import Loaded, load_model
@@ -54,11 +56,14 @@ class Continued:
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `cache`. Raises PromptError, naming the prompt, if a model has no positions for its continuation."""
+    """Table `cache`. A prompt whose continuation the model has no positions for has a row with the reason."""
     steps = settings["steps"]
-    prompts = encoded(loaded, settings)
-    for prompt in prompts:
-        check_continuation(loaded, prompt, steps)
+    encodable, refused = encoded(loaded, settings)
+    prompts = []
+    for prompt in encodable:
+        with asked(refused, prompt=prompt.name):
+            check_continuation(loaded, prompt, steps)
+            prompts.append(prompt)
     models = Models(loaded.model, open_reference(loaded.checkpoint, loaded.device))
     truth = load_model(loaded.checkpoint, torch.float64, loaded.device)
     continued = []
@@ -69,10 +74,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     rows = [row for each in continued for row in alone(models, each, steps, settings["pieces"])]
     if len(continued) > 1:
         rows += batch(models, continued, steps)
-    text = [loaded.tokenizer.token(row.pop("token_id")) for row in rows]
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(
-        model=pl.lit(settings["model"]), token=pl.Series(text, dtype=pl.String)
-    )
+    rows = [row | {"token": loaded.tokenizer.token(row.pop("token_id"))} for row in rows]
+    return tables.frame("cache", rows, refused, model=settings["model"])
 
 
 def check_continuation(loaded: Loaded, prompt: Encoded, steps: int) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail.forward.describe import describe
 from tokentrail.forward.families import read_spec
-from tokentrail.forward.spec import describe
 from tokentrail.weights.checkpoint import Checkpoint
 
 

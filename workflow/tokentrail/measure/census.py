@@ -58,8 +58,10 @@ def family_of(ours: str, spec: specs.Spec) -> str:
             return "position_embedding"
         case ["head", *_]:
             return "head"
-        case ["layers", layer, "mixer", *_]:
-            return "attention" if isinstance(spec.layers[int(layer)].mixer, specs.Attention) else "mamba2"
-        case ["layers", _, "ffn", *_]:
-            return "ffn"
+        case ["layers", layer, name, *_] if name in (cells := cells_of(spec.layers[int(layer)])):
+            return cells[name].part
     return "norm"
+
+
+def cells_of(layer: specs.Layer) -> dict[str, specs.Cell]:
+    return {sub.name: sub.cell for sub in layer.sublayers}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tokentrail.errors import PromptError
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import log_notes
 from tokentrail.weights.load import Loaded
 
@@ -39,10 +39,17 @@ class Stretched:
         }
 
 
-def inputs(loaded: Loaded, settings: dict[str, Any]) -> Iterator[list[Stretched]]:
-    """For each filler, its inputs from the shortest to the longest."""
+def inputs(loaded: Loaded, settings: dict[str, Any]) -> tuple[list[list[Stretched]], list[dict[str, Any]]]:
+    """For each filler, its inputs from the shortest to the longest, and a row with the reason for each that is none."""
+    found: list[list[Stretched]] = []
+    refused: list[dict[str, Any]] = []
     for filler, paragraph in settings["fillers"].items():
-        yield [stretched(loaded, settings, filler, paragraph, n) for n in sorted(set(settings["repeats"]))]
+        series = []
+        for repeats in sorted(set(settings["repeats"])):
+            with asked(refused, filler=filler, repeats=repeats):
+                series.append(stretched(loaded, settings, filler, paragraph, repeats))
+        found.append(series)
+    return found, refused
 
 
 def stretched(loaded: Loaded, settings: dict[str, Any], filler: str, paragraph: str, repeats: int) -> Stretched:

@@ -10,10 +10,12 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import decoding
 from tokentrail.measure.answers import entropy_bits, log_probabilities, rank
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import Encoded, encode, encoded
 from tokentrail.templates import filled
 from tokentrail.weights.load import Loaded
@@ -21,17 +23,19 @@ from tokentrail.weights.load import Loaded
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `distribution`. Raises PromptError for a prompt or a combination of levels that cannot be run."""
-    combined = list(combinations(loaded, settings["experiments"]))
-    rows = [row for prompt in encoded(loaded, settings) for row in of_prompt(loaded, prompt, settings)]
-    for experiment, levels, prompt in combined:
-        logits = forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0]
-        rows.append(described(loaded, logits, prompt) | {"experiment": experiment, "levels": levels})
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]))
+    """Table `distribution`. A prompt or a combination of levels that cannot be run has a row with the reason."""
+    prompts, refused = encoded(loaded, settings)
+    rows = [row for prompt in prompts for row in of_prompt(loaded, prompt, settings)]
+    for experiment, levels, text, target in combinations(settings["experiments"]):
+        with asked(refused, experiment=experiment, levels=levels):
+            prompt = encode(loaded, f"{experiment} ({levels})", text, target)
+            logits = forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0]
+            rows.append(described(loaded, logits, prompt) | {"experiment": experiment, "levels": levels})
+    return tables.frame("distribution", rows, refused, model=settings["model"])
 
 
-def combinations(loaded: Loaded, experiments: dict[str, Any]) -> Iterator[tuple[str, str, Encoded]]:
-    """Every experiment with every combination of levels: the experiment's name, the levels, and the prompt."""
+def combinations(experiments: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Every experiment with every combination of levels: the experiment's name, the levels, the text, the target."""
     for name, experiment in experiments.items():
         factors = experiment["factors"]
         for chosen in product(*factors.values()):
@@ -39,7 +43,7 @@ def combinations(loaded: Loaded, experiments: dict[str, Any]) -> Iterator[tuple[
             texts = {factor: factors[factor][level] for factor, level in levels.items()}
             text = filled(experiment["template"], texts)
             told = ", ".join(f"{factor}: {level}" for factor, level in levels.items())
-            yield name, told, encode(loaded, f"{name} ({told})", text, experiment["target"])
+            yield name, told, text, experiment["target"]
 
 
 def of_prompt(loaded: Loaded, prompt: Encoded, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,8 @@ from tokentrail.weights.load import Loaded
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `filler_sweep`. An input that is too long for the model has a row that says so."""
     rows, context = [], loaded.model.spec.trained_positions
-    for series in inputs(loaded, settings):
+    stretched, refused = inputs(loaded, settings)
+    for series in stretched:
         fitting = [one for one in series if one.fits]
         for variant, tap in taps(loaded.model.spec).items():
             for one, logits in zip(fitting, shared_prefixes(loaded, fitting, tap), strict=True):
@@ -37,15 +38,19 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                         "top1_token": loaded.tokenizer.token(said.top1),
                         "top1_probability": said.top1_probability,
                         "status": "ok",
+                        "reason": "",
                     }
                 )
-            rows += [one.about | {"variant": variant, "status": "exceeds_positions"} for one in series if not one.fits]
+            rows += [beyond(loaded, one) | {"variant": variant} for one in series if not one.fits]
     nothing = {"target_probability": None, "target_rank": None, "top1_token": None, "top1_probability": None}
-    return tables.frame(
-        "filler_sweep",
-        [nothing | row | {"beyond_context": row["tokens"] > context} for row in rows],
-        model=settings["model"],
-    )
+    rows = [nothing | row | {"beyond_context": row["tokens"] > context} for row in rows]
+    return tables.frame("filler_sweep", rows, refused, model=settings["model"])
+
+
+def beyond(loaded: Loaded, one: Stretched) -> dict[str, Any]:
+    """What is said of an input that the model has no positions for."""
+    why = f"{one.ids.shape[1]} tokens, but the model has {loaded.model.spec.learned_positions} positions"
+    return one.about | {"status": "exceeds_positions", "reason": why}
 
 
 def shared_prefixes(loaded: Loaded, series: list[Stretched], tap: Tap) -> Iterator[Tensor]:

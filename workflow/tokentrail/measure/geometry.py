@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.forward.families import read_spec
+from tokentrail.measure.asked import asked
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.rows import StoredTable
 from tokentrail.weights.tokenizer import Tokenizer
@@ -47,10 +48,11 @@ class TokenRows:
 def measure(checkpoint: Checkpoint, tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `geometry`. The tables are read in blocks, in float64; a word of several pieces is noted as such."""
     tokens = TokenRows(checkpoint, tokenizer)
-    rows = [*norms(tokens, checkpoint), *words(tokens, settings), *pairs(tokens, settings)]
-    rows += analogies(tokens, settings)
+    refused: list[dict[str, Any]] = []
+    rows = [*norms(tokens, checkpoint), *words(tokens, settings, refused), *pairs(tokens, settings, refused)]
+    rows += analogies(tokens, settings, refused)
     empty = {"pieces": 1, "neighbour": "", "rank": None, "cosine": None, "deviation": None, "value": None}
-    return tables.frame("geometry", [empty | row for row in rows], model=settings["model"])
+    return tables.frame("geometry", [empty | row for row in rows], refused, model=settings["model"])
 
 
 def norms(tokens: TokenRows, checkpoint: Checkpoint) -> Iterator[dict[str, Any]]:
@@ -61,15 +63,18 @@ def norms(tokens: TokenRows, checkpoint: Checkpoint) -> Iterator[dict[str, Any]]
         rank = round(quantile * (len(order) - 1))
         token = tokens.tokenizer.token(int(used[order[rank]]))
         yield {"probe": "token_norm", "token": token, "rank": rank, "value": lengths[rank].item()}
-    yield {"probe": "token_norm", "token": "", "value": tokens.norms.mean().item()}
+    yield {"probe": "token_norm", "token": "", "value": lengths.mean().item()}
     if read_spec(checkpoint.config).learned_positions is not None:
         mean = StoredTable(checkpoint, "positions").norms().mean()
         yield {"probe": "position_norm", "token": "", "value": mean.item()}
 
 
-def words(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def words(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """First values, neighbours and random baseline of each word that is one token."""
-    ids = {word: tokens.tokenizer.word(word) for word in settings["words"]}
+    ids: dict[str, list[int]] = {}
+    for word in settings["words"]:
+        with asked(refused, probe="neighbours", token=word):
+            ids[word] = tokens.tokenizer.word(word)
     for word, pieces in ids.items():
         if len(pieces) > 1:
             yield {"probe": "neighbours", "token": word, "pieces": len(pieces)}
@@ -106,22 +111,26 @@ def sample(tokens: TokenRows, without: int, count: int, seed: int) -> Tensor:
     return drawn[drawn != without][:count]
 
 
-def pairs(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def pairs(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for one, other in settings["pairs"]:
-        ids = [tokens.tokenizer.word(word) for word in (one, other)]
-        row = {"probe": "pair", "token": one, "neighbour": other, "pieces": max(map(len, ids))}
-        if row["pieces"] == 1:
-            a, b = (tokens.table.row(i[0]) for i in ids)
-            row["cosine"] = torch.cosine_similarity(a, b, dim=0).item()
-        yield row
+        with asked(refused, probe="pair", token=one, neighbour=other):
+            ids = [tokens.tokenizer.word(word) for word in (one, other)]
+            row = {"probe": "pair", "token": one, "neighbour": other, "pieces": max(map(len, ids))}
+            if row["pieces"] == 1:
+                a, b = (tokens.table.row(i[0]) for i in ids)
+                row["cosine"] = torch.cosine_similarity(a, b, dim=0).item()
+            yield row
 
 
-def analogies(tokens: TokenRows, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def analogies(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Nearest rows to a sum of rows, without the words that were put in and with them (Mikolov et al. 2013)."""
     for analogy in settings["analogies"].values():
         terms = [(word, sign) for sign, key in ((1.0, "plus"), (-1.0, "minus")) for word in analogy[key]]
-        ids = [tokens.tokenizer.word(word) for word, _ in terms]
-        name = sum_of(analogy)
+        name, ids = sum_of(analogy), []
+        with asked(refused, probe="analogy", token=name):
+            ids = [tokens.tokenizer.word(word) for word, _ in terms]
+        if not ids:
+            continue
         if max(map(len, ids)) > 1:
             yield {"probe": "analogy", "token": name, "pieces": max(map(len, ids))}
             continue

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import torch
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward, last, unembed
 from tokentrail.forward.taps import NO_TAP, Chain, Record, Tap
 from tokentrail.measure.answers import answer, kl
@@ -22,13 +23,14 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `lens`: the final norm is taken anew at every site, and the last row is the pass's own output."""
     spec = loaded.model.spec
     variants = taps(spec) if is_hybrid(spec) else {"as_trained": NO_TAP}
+    prompts, refused = encoded(loaded, settings)
     rows = [
         {"variant": variant} | row
-        for prompt in encoded(loaded, settings)
+        for prompt in prompts
         for variant, tap in variants.items()
         for row in trace(loaded, prompt, tap)
     ]
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("lens", rows, refused, model=settings["model"])
 
 
 def trace(loaded: Loaded, prompt: Encoded, change: Tap) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tokentrail import tables
+from tokentrail.errors import UnsupportedError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last
@@ -21,9 +22,10 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `long_range`, on the inputs of `filler_sweep` that fit the model."""
-    fitting = [one for series in inputs(loaded, settings) for one in series if one.fits]
+    stretched, refused = inputs(loaded, settings)
+    fitting = [one for series in stretched for one in series if one.fits]
     rows = [one.about | row for one in fitting for row in reach(loaded, one)]
-    return tables.frame("long_range", rows, model=settings["model"])
+    return tables.frame("long_range", rows, refused, model=settings["model"])
 
 
 def reach(loaded: Loaded, one: Stretched) -> Iterator[dict[str, Any]]:
@@ -35,13 +37,16 @@ def reach(loaded: Loaded, one: Stretched) -> Iterator[dict[str, Any]]:
 
     for i, layer in enumerate(spec.layers):
         same = {"layer": i, "mixer": specs.kind_of(layer.mixer)}
-        if isinstance(layer.mixer, specs.Attention):
-            weights = at_end.seen["pattern", i][0, :, 0, list(one.name)].sum(dim=-1)  # (heads)
-            values = [{"attention_to_name": w, "state_retention": None} for w in weights.tolist()]
-        else:
-            dt = torch.cat([before.seen["dt", i], at_end.seen["dt", i]], dim=1)[0]  # (tokens, heads)
-            left = retention(dt, loaded.model.layers[i].mixer.A_log, one.name[-1])
-            values = [{"attention_to_name": None, "state_retention": r} for r in left.tolist()]
+        match same["mixer"]:
+            case "attention":
+                weights = at_end.seen["pattern", i][0, :, 0, list(one.name)].sum(dim=-1)  # (heads)
+                values = [{"attention_to_name": w, "state_retention": None} for w in weights.tolist()]
+            case "mamba2":
+                dt = torch.cat([before.seen["dt", i], at_end.seen["dt", i]], dim=1)[0]  # (tokens, heads)
+                left = retention(dt, loaded.model.layers[i]["mixer"].cell.A_log, one.name[-1])
+                values = [{"attention_to_name": None, "state_retention": r} for r in left.tolist()]
+            case other:
+                raise UnsupportedError(f"layer {i} is a {other}, and how far it reaches back is not known here")
         yield from (same | {"head": head} | value for head, value in enumerate(values))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
 from tokentrail import tables
 from tokentrail.bytelevel import symbols_of
-from tokentrail.errors import TokentrailError
+from tokentrail.errors import PromptError
+from tokentrail.measure.asked import asked
 from tokentrail.weights.bpe import ByteLevelBpe, byte_level_bpe
 from tokentrail.weights.tokenizer import Section, Tokenizer, utf8
 
@@ -17,26 +19,33 @@ def measure(tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `merges`; no rows for a tokenizer that is no byte-level BPE.
 
     A word is read as it stands inside a text. A token that is looked for in a text before it is cut is a piece without
-    merges.
-
-    Raises PromptError for a text that is empty or that the replay cannot read, TokentrailError if a replay ends in
-    other ids than the tokenizer's own.
+    merges. A text that the replay cannot read, or whose replay ends in other ids than the tokenizer's own, has a row
+    with the reason.
     """
     bpe = byte_level_bpe(tokenizer.inner)
     if bpe is None:
         return tables.frame("merges", [])
     inside = bpe.inside_a_text()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
     for word in settings["words"]:
-        replayed = checked(word, replay(inside, word), tokenizer.word(word))
-        rows += [about("word", word, word) | row for row in replayed]
+        with asked(refused, prompt=word, kind="word"):
+            replayed = checked(word, replay(inside, word), tokenizer.word(word))
+            rows += [about("word", word, word) | row for row in replayed]
     for name, prompt in settings["prompts"].items():
-        pieces = 0
-        for section in tokenizer.sections(prompt["text"]):
-            found = whole(section) if section.added else checked(section.text, replay(bpe, section.text), section.ids)
-            rows += [about("prompt", name, prompt["text"]) | row | {"piece": pieces + row["piece"]} for row in found]
-            pieces += len({row["piece"] for row in found})
-    return tables.frame("merges", rows, model=settings["model"])
+        with asked(refused, prompt=name, kind="prompt"):
+            replayed = list(in_sections(bpe, tokenizer, prompt["text"]))
+            rows += [about("prompt", name, prompt["text"]) | row for row in replayed]
+    return tables.frame("merges", rows, refused, model=settings["model"])
+
+
+def in_sections(bpe: ByteLevelBpe, tokenizer: Tokenizer, text: str) -> Iterator[dict[str, Any]]:
+    """The steps of a text between and at its added tokens, its pieces counted through."""
+    pieces = 0
+    for section in tokenizer.sections(text):
+        found = whole(section) if section.added else checked(section.text, replay(bpe, section.text), section.ids)
+        yield from (row | {"piece": pieces + row["piece"]} for row in found)
+        pieces += len({row["piece"] for row in found})
 
 
 def about(kind: str, name: str, text: str) -> dict[str, Any]:
@@ -46,7 +55,7 @@ def about(kind: str, name: str, text: str) -> dict[str, Any]:
 def checked(text: str, replayed: tuple[list[dict[str, Any]], list[int]], own: list[int]) -> list[dict[str, Any]]:
     rows, ids = replayed
     if ids != own:
-        raise TokentrailError(f"the replay of {text[:40]!r} ends in the ids {ids}, but the tokenizer gives {own}")
+        raise PromptError(f"the replay of {text[:40]!r} ends in the ids {ids}, but the tokenizer gives {own}")
     return rows
 
 

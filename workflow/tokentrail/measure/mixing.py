@@ -19,18 +19,16 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `mixing`: every head's weights on and below the diagonal."""
-    frames = [tables.frame("mixing", [])]
-    for prompt in encoded(loaded, settings):
+    frames = []
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record("pattern", keep=lambda x: x[0])
         forward(loaded.model, prompt.ids, tap=record, read=last(prompt.ids))
         for (_, layer), pattern in record.seen.items():
             mixer = specs.kind_of(loaded.model.spec.layers[layer].mixer)
-            same = {"model": settings["model"], "prompt": prompt.name, "layer": layer, "mixer": mixer}
-            frames.append(lower_triangle(pattern).select(**{k: pl.lit(v) for k, v in same.items()}, **ALL))
-    return pl.concat([frame.select(frames[0].columns) for frame in frames], how="vertical_relaxed")
-
-
-ALL = {name: pl.col(name) for name in ("head", "query_position", "key_position", "weight")}
+            same = {"prompt": prompt.name, "layer": layer, "mixer": mixer}
+            frames.append(lower_triangle(pattern).with_columns(**{k: pl.lit(v) for k, v in same.items()}))
+    return tables.frame("mixing", frames, refused, model=settings["model"])
 
 
 def lower_triangle(pattern: Tensor) -> pl.DataFrame:

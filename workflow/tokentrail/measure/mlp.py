@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import torch
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Record
 from tokentrail.measure.prompts import encoded
@@ -19,7 +20,8 @@ NEAR_ZERO = 0.01
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `mlp`: GELU's output, or the gate's SiLU times the other half, as the cell has it."""
     frames = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record("ffn_act", keep=lambda x: x[0])
         forward(loaded.model, prompt.ids, tap=record)
         for (_, layer), x in record.seen.items():  # (tokens, ffn width)
@@ -32,4 +34,4 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             }
             same = {"prompt": prompt.name, "layer": layer, "width": x.shape[1]}
             frames.append(pl.DataFrame(shares).with_columns(**{key: pl.lit(value) for key, value in same.items()}))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("mlp", frames, refused, model=settings["model"])

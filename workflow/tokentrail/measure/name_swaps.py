@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 import torch
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.measure.answers import log_probabilities, rank
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import check_fits, log_notes
 from tokentrail.weights.load import Loaded
 
@@ -31,18 +33,19 @@ class Row:
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `name_swaps`, in the order of the settings."""
-    rows = [
-        row_of(loaded, set_name, template, text, name)
-        for set_name, swap in settings["sets"].items()
-        for template, text in swap["templates"].items()
-        for name in swap["names"]
-    ]
+    rows: list[Row] = []
+    refused: list[dict[str, Any]] = []
+    for set_name, swap in settings["sets"].items():
+        for template, text in swap["templates"].items():
+            for name in swap["names"]:
+                with asked(refused, set=set_name, template=template, name=name):
+                    rows.append(row_of(loaded, set_name, template, text, name))
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))  # little padding in a batch
     found: dict[int, dict] = {}
     for start in range(0, len(rows), settings["batch"]):
         some = by_length[start : start + settings["batch"]]
         found |= zip(some, answers(loaded, [rows[i] for i in some]), strict=True)
-    return pl.DataFrame([found[i] for i in range(len(rows))]).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("name_swaps", [found[i] for i in range(len(rows))], refused, model=settings["model"])
 
 
 def row_of(loaded: Loaded, set_name: str, template: str, text: str, name: str) -> Row:

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail import tables
 from tokentrail.measure.bootstrap import interval
 
 QUANTITIES = ("probability", "name_nll", "top1_rate")
@@ -24,7 +25,7 @@ def measure(swaps: pl.DataFrame, settings: dict[str, Any]) -> pl.DataFrame:
         for key, group in groups
         for quantity in QUANTITIES
     ]
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("name_swaps_summary", rows, model=settings["model"])
 
 
 def summary(group: pl.DataFrame, quantity: str, bootstrap: dict[str, Any]) -> dict[str, Any]:

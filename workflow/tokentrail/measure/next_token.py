@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import torch
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure.answers import log_probabilities, ordered, rank
 from tokentrail.measure.prompts import encoded
@@ -17,7 +18,8 @@ from tokentrail.weights.load import Loaded
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `next_token`."""
     rows = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         logits = forward(loaded.model, prompt.ids, read=last(prompt.ids))[0, 0]  # (vocabulary)
         log_p = log_probabilities(logits)
         shown = ordered(log_p)[: settings["top_k"]].tolist()
@@ -35,4 +37,4 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             }
             for token in shown
         ]
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("next_token", rows, refused, model=settings["model"])

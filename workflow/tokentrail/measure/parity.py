@@ -8,6 +8,7 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
+from tokentrail import tables
 from tokentrail.errors import NotFiniteError
 from tokentrail.forward.frame import Model, forward
 from tokentrail.measure.overflow import Overflow, overflow
@@ -18,11 +19,11 @@ from tokentrail.weights.load import Loaded, load_model
 
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `parity`: every position of every prompt.
+    """Table `parity`: every position of every prompt that the model can be asked.
 
     Raises NotFiniteError, naming layer and site, if a pass overflows float32.
     """
-    prompts = encoded(loaded, settings)
+    prompts, refused = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     truth = load_model(loaded.checkpoint, torch.float64, loaded.device)
     frames = []
@@ -32,9 +33,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
             check_finite(loaded.model, reference, prompt)
         of_prompt = compared(ours, theirs, truth=forward(truth, prompt.ids)[0])
         frames.append(of_prompt.with_columns(prompt=pl.lit(prompt.name)))
-    return pl.concat(frames).with_columns(
-        model=pl.lit(settings["model"]), tolerance=pl.lit(settings["tolerance"], dtype=pl.Float64)
-    )
+    return tables.frame("parity", frames, refused, model=settings["model"], tolerance=float(settings["tolerance"]))
 
 
 def compared(ours: Tensor, reference: Tensor, truth: Tensor) -> pl.DataFrame:
@@ -56,7 +55,7 @@ def compared(ours: Tensor, reference: Tensor, truth: Tensor) -> pl.DataFrame:
 def check_finite(model: Model, reference: nn.Module, prompt: Encoded) -> None:
     """Raises NotFiniteError if our pass or transformers' holds NaN or infinity at any site of the prompt."""
     ours, theirs = overflow(model, prompt.ids), Overflow()
-    reference_sites(reference, prompt.ids, theirs.see)
+    reference_sites(reference, model.spec, prompt.ids, theirs.see)
     if ours.first is None and theirs.first is None:
         return
     if ours.first is not None and theirs.first is not None:

@@ -13,8 +13,10 @@ def gate(parity: pl.DataFrame, layers: pl.DataFrame, model: str) -> str:
     """A sentence that says by how much the model passed.
 
     Raises ParityError, naming the first layer and site that differ, if any logit differs by more than the
-    tolerance.
+    tolerance, or if nothing was compared.
     """
+    if parity.is_empty():
+        raise ParityError(f"{model} was compared on no prompt, because it can be asked none; give it one that it can")
     worst = parity.sort("max_abs_logit_diff", descending=True, maintain_order=True).row(0, named=True)
     size, tolerance = worst["max_abs_logit_diff"], worst["tolerance"]
     if size <= tolerance:

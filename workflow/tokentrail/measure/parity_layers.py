@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Tap
 from tokentrail.measure.parity import check_finite
 from tokentrail.measure.prompts import encoded
 from tokentrail.measure.reference import open_reference, reference_sites
 from tokentrail.weights.load import Loaded
+
+
+def keep(seen: dict[tuple[str, int], Tensor], site: str, layer: int, x: Tensor) -> None:
+    seen[site, layer] = x
 
 
 class Compare(Tap):
@@ -35,15 +41,15 @@ class Compare(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `parity_layers`. Raises NotFiniteError, naming layer and site, if a pass overflows float32."""
-    prompts = encoded(loaded, settings)
+    prompts, refused = encoded(loaded, settings)
     reference = open_reference(loaded.checkpoint, loaded.device)
     frames = []
     for prompt in prompts:
         seen: dict[tuple[str, int], Tensor] = {}
-        reference_sites(reference, prompt.ids, lambda site, layer, x, seen=seen: seen.update({(site, layer): x}))
+        reference_sites(reference, loaded.model.spec, prompt.ids, partial(keep, seen))
         compare = Compare(seen)
         forward(loaded.model, prompt.ids, tap=compare)
         if not all(math.isfinite(row["max_abs_diff"]) for row in compare.rows):
             check_finite(loaded.model, reference, prompt)
         frames.append(pl.DataFrame(compare.rows).with_columns(prompt=pl.lit(prompt.name)))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+    return tables.frame("parity_layers", frames, refused, model=settings["model"])

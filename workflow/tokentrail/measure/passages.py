@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tokentrail.errors import PromptError
+from tokentrail.errors import ConfigError, PromptError
 from tokentrail.forward.frame import Model, embed, through_layers, unembed
 from tokentrail.forward.place import Place
 from tokentrail.measure.answers import log_probabilities
@@ -60,13 +60,13 @@ class Expected(NamedTuple):
 def open_passage(loaded: Loaded, name: str, path: str, window: int) -> Passage:
     """The passage in a text file, cut into windows of at most `window` tokens and the positions that the model has.
 
-    A BOS token, if the policy adds one, stands before every window. Raises PromptError for a file that is missing,
-    is no text, or has fewer than two tokens.
+    A BOS token, if the policy adds one, stands before every window. Raises ConfigError for a file that is missing or
+    is no text, PromptError for one that this tokenizer makes fewer than two tokens of.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
-        raise PromptError(f"passage {name} cannot be read from {path}; give the path of a text file in UTF-8") from None
+        raise ConfigError(f"passage {name} cannot be read from {path}; give the path of a text file in UTF-8") from None
     ids = loaded.tokenizer.encode(text or " ")
     bos = len(loaded.tokenizer.prefix)
     spec = loaded.model.spec

@@ -17,7 +17,8 @@ from tokentrail.forward.taps import Record
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
 from tokentrail.measure.ablations import check_equal_length
-from tokentrail.measure.prompts import Encoded, encoded
+from tokentrail.measure.asked import asked
+from tokentrail.measure.prompts import Encoded, encode
 from tokentrail.weights.load import Loaded
 
 TOLD_APART = 1e-3  # logits: below this the two prompts give the same answer and nothing can be restored
@@ -27,17 +28,21 @@ TOLD_APART = 1e-3  # logits: below this the two prompts give the same answer and
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `patching`: positions from the first that differs on; before it both runs are the same.
 
-    Raises PromptError for prompts of unequal length, equal prompts, or prompts that the model does not tell apart.
+    A pair of unequal length, or one that the model does not tell apart, has a row with the reason.
     """
-    by_name = {prompt.name: prompt for prompt in encoded(loaded, settings)}
-    pairs = [(by_name[pair["prompt"]], by_name[pair["source"]]) for pair in settings["pairs"]]
-    for prompt, source in pairs:
-        check_equal_length(loaded, prompt.name, prompt.ids, source.name, source.ids)
-    rows = [row for prompt, source in pairs for row in interchange(loaded, prompt, source, settings)]
-    return tables.frame("patching", rows, model=settings["model"])
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    for pair in settings["pairs"]:
+        with asked(refused, prompt=pair["prompt"], source_prompt=pair["source"]):
+            prompt, source = (encode(loaded, name, **settings["prompts"][name]) for name in pair.values())
+            check_equal_length(loaded, prompt.name, prompt.ids, source.name, source.ids)
+            rows += list(interchange(loaded, prompt, source, settings))
+    return tables.frame("patching", rows, refused, model=settings["model"])
 
 
 def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Raises PromptError for two prompts that the model does not tell apart."""
+
     def difference(logits: Tensor) -> Tensor:
         """Logit of the source's target minus that of the prompt's, of logits (..., vocabulary)."""
         return logits[..., source.target].double() - logits[..., prompt.target].double()
@@ -72,10 +77,8 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
 
 def edited(settings: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, list[int]]]:
     """Each site with the layers that have it."""
-    layers = loaded.model.spec.layers
     for site in settings["sites"]:
-        wanted = range(len(layers))
-        yield site, [i for i in wanted if site != "ssm_state" or isinstance(layers[i].mixer, specs.Mamba2)]
+        yield site, [i for i, layer in enumerate(loaded.model.spec.layers) if site in layer.sites]
 
 
 Place = tuple[str, int, int]  # site, layer, position

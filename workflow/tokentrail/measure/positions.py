@@ -22,37 +22,39 @@ from tokentrail.weights.tokenizer import Tokenizer
 def measure(checkpoint: Checkpoint, tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `positions`; no rows for a model that has no position encoding."""
     spec = read_spec(checkpoint.config)
-    rotated = dict.fromkeys(
-        (layer.mixer.rope, layer.mixer.head_dim)
-        for layer in spec.layers
-        if isinstance(layer.mixer, specs.Attention) and layer.mixer.rope is not None
-    )
-    rows = [row for rope, head_dim in rotated for row in rotations(rope, head_dim, spec.trained_positions, settings)]
+    rotated = dict.fromkeys(cell.rotation for cell in spec.cells if cell.rotation is not None)
+    rows = [row for rotation in rotated for row in rotations(*rotation, spec.trained_positions, settings)]
     if spec.learned_positions is not None:
         rows += [*learned(StoredTable(checkpoint, "positions")), *token_norms(checkpoint, tokenizer, spec, settings)]
     empty = {"prompt": "", "query_position": None, "key_position": None}
     return tables.frame("positions", [empty | row for row in rows], model=settings["model"])
 
 
-def rotations(rope: specs.Rope, head_dim: int, longest: int, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Scores of one random query and key (PyTorch's generator, query first), and what rotation does on average."""
+def rotations(
+    rope: specs.Rope, head_dim: int, channels: int, longest: int, settings: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Scores of one random query and key (PyTorch's generator, query first), and what rotation does on average.
+
+    Of head_dim channels the first `channels` are rotated.
+    """
     generator = torch.Generator().manual_seed(settings["seed"])
     q, k = (torch.randn(1, 1, head_dim, generator=generator) for _ in range(2))
     yield {"probe": "unrotated", "offset": 0, "score": (q * k).sum().item()}
     for query, key in settings["pairs"]:
-        score = rotated_score(q, k, query, key, rope)
+        score = rotated_score(q, k, query, key, rope, channels)
         at = {"offset": query - key, "query_position": query, "key_position": key}
         yield {"probe": "rotation"} | at | {"score": score}
-    turns = frequencies(rope, head_dim)
+    still = torch.zeros((head_dim - channels) // 2, dtype=torch.float64)
+    turns = torch.cat([frequencies(rope, channels), still])  # (head_dim / 2)
     for offset in doubling(longest):
         yield {"probe": "expected_rotation", "offset": offset, "score": (offset * turns).cos().mean().item()}
 
 
-def rotated_score(q: Tensor, k: Tensor, query: int, key: int, rope: specs.Rope) -> float:
+def rotated_score(q: Tensor, k: Tensor, query: int, key: int, rope: specs.Rope, channels: int) -> float:
     """The dot product of q and k (1, 1, head_dim) after each is rotated to its position; not scaled."""
 
     def at(x: Tensor, position: int) -> Tensor:
-        return rotate(x, *(part[0] for part in rotation(torch.tensor([[position]]), rope, x.shape[-1], x.dtype)))
+        return rotate(x, *(part[0] for part in rotation(torch.tensor([[position]]), rope, channels, x.dtype)))
 
     return (at(q, query) * at(k, key)).sum().item()
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tokentrail.errors import PromptError
+from tokentrail.measure.asked import asked
 from tokentrail.weights.load import Loaded
 from tokentrail.weights.tokenizer import Tokenizer
 
@@ -26,12 +27,18 @@ class Encoded:
     target: int  # id of the target's first piece
 
 
-def encoded(loaded: Loaded, settings: dict[str, Any]) -> list[Encoded]:
-    """All prompts of a stage. Raises PromptError, naming the prompt, before any of them runs."""
-    return [encode(loaded, name, prompt["text"], prompt["target"]) for name, prompt in settings["prompts"].items()]
+def encoded(loaded: Loaded, settings: dict[str, Any]) -> tuple[list[Encoded], list[dict[str, Any]]]:
+    """The prompts of a stage that the model can be asked, and a row with the reason for each of the others."""
+    prompts: list[Encoded] = []
+    refused: list[dict[str, Any]] = []
+    for name, prompt in settings["prompts"].items():
+        with asked(refused, prompt=name):
+            prompts.append(encode(loaded, name, prompt["text"], prompt["target"]))
+    return prompts, refused
 
 
 def encode(loaded: Loaded, name: str, text: str, target: str) -> Encoded:
+    """Raises PromptError for a prompt that the model has no positions for, or a target that is no token of its own."""
     ids = loaded.tokenizer.encode(text)
     check_fits(loaded, name, len(ids))
     ids = torch.tensor([ids], device=loaded.device)

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.tables import TABLES
+from tokentrail.tables import schema_of
 
 TIMES = (
     "resident_bytes",
@@ -22,4 +22,4 @@ def measure(quality: pl.DataFrame, timing: pl.DataFrame, settings: dict[str, Any
     ran = timing.select("scheme", "families", *TIMES).with_columns(ran=pl.lit(True))
     kept = quality.with_columns(ran=(pl.col("execution") != "simulated") & (pl.col("status") == "ok"))
     joined = kept.join(ran, on=["scheme", "families", "ran"], how="left", maintain_order="left")
-    return joined.select(list(TABLES["quantization"].column_names()))
+    return joined.select(list(schema_of("quantization").column_names()))

@@ -13,7 +13,7 @@ import polars as pl
 import torch
 
 from tokentrail import tables
-from tokentrail.errors import NotFiniteError, OutOfRangeError, QuantizationError
+from tokentrail.errors import NotFiniteError, OutOfRangeError, PromptError, QuantizationError
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.bootstrap import interval
@@ -61,8 +61,11 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     if not settings["schemes"]:
         return tables.frame("quantization_quality", [])
     spec = loaded.model.spec
+    prompts, refused = encoded(loaded, settings)
+    if not prompts:
+        return tables.frame("quantization_quality", [], refused, model=settings["model"])
     whole, checkpoint = model_payload(spec), loaded.checkpoint
-    against = reference(loaded, settings)
+    against = reference(loaded, prompts[0], settings)
 
     def rows(model: Model, payload: int, **about) -> list[dict[str, Any]]:
         try:
@@ -122,7 +125,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 about |= parity(packed, exact, simulated, against.prompt, case)
                 found += rows(packed, payload, **about | {"stored_bytes": path.stat().st_size})
                 path.unlink()
-    return tables.frame("quantization_quality", found, model=settings["model"], level=settings["bootstrap"]["level"])
+    same = {"model": settings["model"], "level": settings["bootstrap"]["level"]}
+    return tables.frame("quantization_quality", found, refused, **same)
 
 
 def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case: Case) -> dict[str, float]:
@@ -142,11 +146,14 @@ def parity(packed: Model, exact: Model, simulated: Model, prompt: Encoded, case:
     return {"parity_float32": apart, "parity_bfloat16": as_run}
 
 
-def reference(loaded: Loaded, settings: dict[str, Any]) -> Reference:
-    (prompt,) = encoded(loaded, settings)
+def reference(loaded: Loaded, prompt: Encoded, settings: dict[str, Any]) -> Reference:
     passages, unread = [], {}
     for name, path in settings["passages"].items():
-        passage = open_passage(loaded, name, path, settings["window"])
+        try:
+            passage = open_passage(loaded, name, path, settings["window"])
+        except PromptError as error:
+            unread[name] = str(error)
+            continue
         says = expected(loaded.model, passage)
         nll = read(loaded.model, passage, says).nll.mean()
         if why := unreadable(settings["model"], name, nll, loaded.model.spec.vocabulary):

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from tokentrail import tables
 from tokentrail.allocator import give_back
-from tokentrail.errors import ConfigError
+from tokentrail.errors import PromptError
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward
+from tokentrail.measure.asked import asked
 from tokentrail.measure.quantization_cases import cases
 from tokentrail.measure.rounds import Prepare, median_of, shuffled
 from tokentrail.measure.timing import Ours, random_ids
@@ -36,7 +37,12 @@ def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
     ]
     if not run:
         return tables.frame("quantization_timing", [])
-    check_positions(spec.learned_positions, settings)
+    refused: list[dict[str, Any]] = []
+    for case in run:
+        with asked(refused, scheme=case.name, families=case.families):
+            check_positions(spec.learned_positions, settings)
+    if refused:
+        return tables.frame("quantization_timing", [], refused, model=settings["model"])
     with tempfile.TemporaryDirectory() as folder:
         loads: dict[tuple[str, str], Callable[[], Model]] = {}
         for number, case in enumerate(run):
@@ -72,7 +78,7 @@ def measure(checkpoint: Checkpoint, settings: dict[str, Any]) -> pl.DataFrame:
 def check_positions(room: int | None, settings: dict[str, Any]) -> None:
     needed = max(settings["context"] + settings["steps"], settings["prefill"])
     if room is not None and needed > room:
-        raise ConfigError(
+        raise PromptError(
             f"stages.quantization.times asks for {needed} tokens, but {settings['model']} has {room} positions; "
             f"set a smaller context or prefill"
         )

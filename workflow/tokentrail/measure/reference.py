@@ -14,6 +14,8 @@ import transformers
 from torch import Tensor, nn
 
 from tokentrail.errors import ParityError
+from tokentrail.forward.families import modules
+from tokentrail.forward.spec import Spec
 from tokentrail.weights.checkpoint import Checkpoint
 
 
@@ -123,47 +125,33 @@ class Transformers:
         return prepare
 
 
-# Where transformers' modules give the tensors that our sites name: our site, module name inside a layer.
-MIXERS = ("self_attn", "mamba", "attn")
-FFNS = ("mlp", "shared_mlp")
-MIXER_NORMS = ("input_layernorm", "ln_1")
-FFN_NORMS = ("post_attention_layernorm", "ln_2")
+def reference_sites(model: nn.Module, spec: Spec, ids: Tensor, see: Callable[[str, int, Tensor], None]) -> None:
+    """Run the reference and show `see(site, layer, tensor)` what it computes, with the names of our sites.
 
-
-def reference_sites(model: nn.Module, ids: Tensor, see: Callable[[str, int, Tensor], None]) -> None:
-    """Run the reference and show `see(site, layer, tensor)` what it computes, with the names of our sites."""
-    body, layers = model.get_decoder(), layers_of(model)
-    final_norm = body.norm if hasattr(body, "norm") else body.ln_f
-    hooks = [final_norm.register_forward_hook(shown("final_norm", len(layers), see))]
-    for i, layer in enumerate(layers):
-        hooks.append(layer.register_forward_pre_hook(shown_input("resid_pre", i, see)))
-        hooks.append(layer.register_forward_hook(shown("resid_post", i, see)))
-        for site, names in (
-            ("mixer_in", MIXER_NORMS),
-            ("mixer_out", MIXERS),
-            ("ffn_in", FFN_NORMS),
-            ("ffn_out", FFNS),
-        ):
-            hooks.append(part_of(layer, names).register_forward_hook(shown(site, i, see)))
+    The family says which modules these are. Raises ParityError if transformers' model has no such module.
+    """
+    at, layers = modules(spec), len(spec.layers)
+    hooks = [named(model, at.final_norm).register_forward_hook(shown("final_norm", layers, see))]
+    for i, layer in enumerate(spec.layers):
+        stem = f"{at.layers}.{i}"
+        hooks.append(named(model, stem).register_forward_pre_hook(shown_input("resid_pre", i, see)))
+        hooks.append(named(model, stem).register_forward_hook(shown("resid_post", i, see)))
+        for site, name in at.sites(layer).items():
+            hooks.append(named(model, f"{stem}.{name}").register_forward_hook(shown(site, i, see)))
     try:
-        see("logits", len(layers), reference_logits(model, ids))
+        see("logits", layers, reference_logits(model, ids))
     finally:
         for hook in hooks:
             hook.remove()
 
 
-def layers_of(model: nn.Module) -> nn.ModuleList:
-    """The layers of a transformers model."""
-    body = model.get_decoder()
-    return body.layers if hasattr(body, "layers") else body.h
-
-
-def part_of(layer: nn.Module, names: tuple[str, ...]) -> nn.Module:
-    """The one submodule of a layer that goes by one of these names."""
-    found = [part for name in names if (part := getattr(layer, name, None)) is not None]
-    if len(found) != 1:
-        raise ParityError(f"transformers' {type(layer).__name__} has no single part among {', '.join(names)}")
-    return found[0]
+def named(model: nn.Module, name: str) -> nn.Module:
+    """The module of a model with this dotted name. Raises ParityError."""
+    try:
+        return model.get_submodule(name)
+    except AttributeError as error:
+        reference = type(model).__name__
+        raise ParityError(f"transformers' {reference} has no module {name}, which its family names") from error
 
 
 def shown(site: str, layer: int, see: Callable[[str, int, Tensor], None]):

@@ -8,6 +8,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Record
 from tokentrail.measure.prompts import encoded
@@ -29,14 +30,16 @@ SITES = (
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `residual`. Updates are shown as they are added, with the residual scale."""
-    scale = {"mixer_out": loaded.model.spec.residual_scale, "ffn_out": loaded.model.spec.residual_scale}
+    layers = loaded.model.spec.layers
+    scale = {(f"{sub.name}_out", i): sub.scale for i, layer in enumerate(layers) for sub in layer.sublayers}
     frames = []
-    for prompt in encoded(loaded, settings):
+    prompts, refused = encoded(loaded, settings)
+    for prompt in prompts:
         record = Record(*SITES, keep=lambda x: x[0].double())
         forward(loaded.model, prompt.ids, tap=record)
         for (site, layer), x in record.seen.items():
-            frames.append(sizes(x * scale.get(site, 1.0), prompt.name, max(layer, 0), site))
-    return pl.concat(frames).with_columns(model=pl.lit(settings["model"]))
+            frames.append(sizes(x * scale.get((site, layer), 1.0), prompt.name, max(layer, 0), site))
+    return tables.frame("residual", frames, refused, model=settings["model"])
 
 
 def sizes(x: Tensor, prompt: str, layer: int, site: str) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from tokentrail.forward.taps import Tap
 from tokentrail.intervene.branching import AloneTap
 from tokentrail.intervene.interventions import ON_KEYS, Intervention, Operation, Variant
 from tokentrail.measure.answers import answer, kl
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import Encoded, encoded
 from tokentrail.weights.load import Loaded
 
@@ -38,21 +39,28 @@ class Watch(Tap):
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `sink`; no rows for a model without attention layers, or for a prompt of one token."""
-    layers = tuple(i for i, layer in enumerate(loaded.model.spec.layers) if isinstance(layer.mixer, specs.Attention))
-    replacement = loaded.tokenizer.word(settings["replacement"])[0]
-    prompts = [prompt for prompt in encoded(loaded, settings) if layers and prompt.ids.shape[1] > 1]
+    layers = specs.layers_with(loaded.model.spec, "attention")
+    encodable, refused = encoded(loaded, settings)
+    prompts = [prompt for prompt in encodable if layers and prompt.ids.shape[1] > 1]
+    replacement = None
+    with asked(refused, intervention="replace_token"):
+        replacement = loaded.tokenizer.word(settings["replacement"])[0]  # without a BOS token before it
     rows = [row for prompt in prompts for row in take_apart(loaded, prompt, layers, replacement)]
-    return tables.frame("sink", rows, model=settings["model"])
+    return tables.frame("sink", rows, refused, model=settings["model"])
 
 
-def take_apart(loaded: Loaded, prompt: Encoded, layers: tuple[int, ...], replacement: int) -> Iterator[dict[str, Any]]:
-    other = prompt.ids.clone()
-    other[0, 0] = replacement
+def take_apart(
+    loaded: Loaded, prompt: Encoded, layers: tuple[int, ...], replacement: int | None
+) -> Iterator[dict[str, Any]]:
+    """Every intervention on one prompt; without a replacement, the token is left as it is."""
     runs: dict[str, tuple[Tensor, Tap]] = {"none": (prompt.ids, Tap())}
     for kind in ON_KEYS:
         edit = Intervention("pattern", layers, Operation(kind), positions=(0,))
         runs[kind] = (prompt.ids, AloneTap(Variant(kind, (edit,))))
-    runs["replace_token"] = (other, Tap())
+    if replacement is not None:
+        other = prompt.ids.clone()
+        other[0, 0] = replacement
+        runs["replace_token"] = (other, Tap())
 
     clean = None
     for intervention, (ids, tap) in runs.items():

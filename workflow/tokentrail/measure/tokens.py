@@ -6,18 +6,22 @@ from typing import Any
 
 import polars as pl
 
+from tokentrail import tables
 from tokentrail.forward.families import read_spec
+from tokentrail.measure.asked import asked
 from tokentrail.measure.prompts import log_notes
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer
 
 
 def measure(checkpoint: Checkpoint, tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `tokens`. Raises PromptError for a prompt that is empty, that the tokenizer rewrites, or without a row."""
+    """Table `tokens`. A prompt that is empty, rewritten or cut into a token without a row has a row with the reason."""
     context = read_spec(checkpoint.config).trained_positions
-    rows = []
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
     for name, prompt in settings["prompts"].items():
-        note = {"note": log_notes(tokenizer, context, name, prompt["text"], prompt["target"])}
-        for position, piece in enumerate(tokenizer.pieces(prompt["text"])):
-            rows.append({"prompt": name, "position": position} | piece.__dict__ | note)
-    return pl.DataFrame(rows).with_columns(model=pl.lit(settings["model"]), bos_policy=pl.lit(tokenizer.bos_policy))
+        with asked(refused, prompt=name):
+            note = {"note": log_notes(tokenizer, context, name, prompt["text"], prompt["target"])}
+            pieces = enumerate(tokenizer.pieces(prompt["text"]))
+            rows += [{"prompt": name, "position": position} | vars(piece) | note for position, piece in pieces]
+    return tables.frame("tokens", rows, refused, model=settings["model"], bos_policy=tokenizer.bos_policy)

@@ -10,7 +10,7 @@ from tokentrail.intervene.interventions import Intervention, Operation, Variant
 
 def taps(spec: specs.Spec) -> dict[str, Tap]:
     """The variants: as trained, and with nothing from any attention head, where there is attention."""
-    attention = tuple(i for i, layer in enumerate(spec.layers) if isinstance(layer.mixer, specs.Attention))
+    attention = specs.layers_with(spec, "attention")
     if not attention:
         return {"as_trained": NO_TAP}
     off = Variant("attention_off", (Intervention("z", attention, Operation("zero")),))
@@ -19,4 +19,4 @@ def taps(spec: specs.Spec) -> dict[str, Tap]:
 
 def is_hybrid(spec: specs.Spec) -> bool:
     """Whether layers of more than one kind of mixer take turns."""
-    return len({type(layer.mixer) for layer in spec.layers}) > 1
+    return len({specs.kind_of(layer.mixer) for layer in spec.layers}) > 1

@@ -11,17 +11,14 @@ from tokentrail.forward.cache import formula_bytes
 
 
 class Work(NamedTuple):
-    operations: int  # multiplications and additions of the products, attention and the state's recurrence
+    operations: int  # of the products of the cells and the head, as `arithmetic` counts them, without masked pairs
     parameter_bytes: int  # all parameters
     least_bytes: int  # weights, keys, values and states that the call must read at least once
 
 
 def work(spec: specs.Spec, rows: int, past: int, tokens: int, itemsize: int = 4) -> Work:
     """One call that brings `tokens` tokens to each of `rows` rows that have read `past`, and reads the last logits."""
-    head = spec.vocabulary * spec.width
-    per_token = 2 * sum(layer_products(spec)) + recurrence(spec)
-    pairs = tokens * past + tokens * (tokens + 1) // 2  # of a query and a key that it may look at
-    operations = rows * (tokens * per_token + 2 * head + attended(spec) * pairs)
+    operations = rows * (sum(layer_operations(spec, past, tokens)) + 2 * spec.vocabulary * spec.width)
 
     looked_up = {} if spec.tied else {"tokens": rows * tokens}
     looked_up |= {"positions": tokens} if spec.learned_positions is not None else {}
@@ -38,23 +35,11 @@ def parameter_bytes(spec: specs.Spec, itemsize: int = 4) -> int:
     return itemsize * sum(prod(shape) for shape in shapes(spec).values())
 
 
-def layer_products(spec: specs.Spec) -> list[int]:
-    """Multiplications that one token costs in the matrices of each layer."""
-    matrices = [0] * len(spec.layers)
-    for name, shape in shapes(spec).items():
-        match name.split("."):
-            case ["layers", layer, *_, "weight"] if len(shape) == 2:
-                matrices[int(layer)] += prod(shape)
-    return matrices
+def layer_operations(spec: specs.Spec, past: int, tokens: int) -> list[int]:
+    """Operations of each layer in one call that brings `tokens` tokens to one row that has read `past`."""
 
+    def of(cell: specs.Cell) -> int:
+        products = cell.products(spec.width, tokens, (cell.visible_pairs(past, tokens),))
+        return sum(product.operations for product in products)
 
-def attended(spec: specs.Spec) -> int:
-    """Operations of all attention layers for one query and one key: the score, and the share of the value."""
-    mixers = (layer.mixer for layer in spec.layers)
-    return sum(4 * mixer.heads * mixer.head_dim for mixer in mixers if isinstance(mixer, specs.Attention))
-
-
-def recurrence(spec: specs.Spec) -> int:
-    """Operations of all Mamba2 states for one token: fade, write (a product and a sum), and read (the same)."""
-    mixers = (layer.mixer for layer in spec.layers)
-    return sum(5 * mixer.inner * mixer.state_size for mixer in mixers if isinstance(mixer, specs.Mamba2))
+    return [sum(of(sub.cell) for sub in layer.sublayers) for layer in spec.layers]

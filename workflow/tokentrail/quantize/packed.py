@@ -132,12 +132,11 @@ def with_linears(model: Model, quantized: set[str], linear: Callable) -> Model:
     layers = []
     for i, layer in enumerate(model.layers):
         parts = {}
-        for part in ("mixer", "ffn"):
-            cells = getattr(layer, part)
-            names = {field: f"layers.{i}.{part}.{field}.weight" for field in cells._fields}
+        for part, own in layer.items():
+            names = {field: f"layers.{i}.{part}.{field}.weight" for field in own.cell._fields}
             made = {
-                field: linear(name, getattr(cells, field).bias) for field, name in names.items() if name in quantized
+                field: linear(name, getattr(own.cell, field).bias) for field, name in names.items() if name in quantized
             }
-            parts[part] = cells._replace(**made)
-        layers.append(layer._replace(**parts))
+            parts[part] = own._replace(cell=own.cell._replace(**made))
+        layers.append(parts)
     return replace(model, layers=tuple(layers))

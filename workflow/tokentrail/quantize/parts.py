@@ -13,7 +13,6 @@ from tokentrail.forward.assemble import shapes
 
 TOKENS, HEAD = "tokens", "head.weight"
 """The two uses of the token table, by the tensors that they read; a tied model has one tensor for both."""
-CELLS = {specs.Attention: ("attention", ("qkv", "out")), specs.Mamba2: ("mamba2", ("in_proj", "out_proj"))}
 SETS = ("all", "compute", "tokens.input", "tokens.output")
 
 
@@ -25,12 +24,10 @@ def parts(spec: specs.Spec) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {TOKENS: [TOKENS, HEAD] if spec.tied else [TOKENS]}
     if spec.learned_positions is not None:
         found["positions"] = ["positions"]
-    for i, layer in enumerate(spec.layers):
-        kind, matrices = CELLS[type(layer.mixer)]
-        for name in matrices:
-            found.setdefault(f"{kind}.{name}", []).append(f"layers.{i}.mixer.{name}.weight")
-    for name in ("up", "down"):
-        found[f"ffn.{name}"] = [f"layers.{i}.ffn.{name}.weight" for i in range(len(spec.layers))]
+    in_layers = [(i, sub) for i, layer in enumerate(spec.layers) for sub in layer.sublayers]
+    for i, sub in sorted(in_layers, key=lambda one: not one[1].cell.mixes):  # the mixers first
+        for name in sub.cell.matrices:
+            found.setdefault(f"{sub.cell.part}.{name}", []).append(f"layers.{i}.{sub.name}.{name}.weight")
     if not spec.tied:
         found["head"] = [HEAD]
     return {part: tuple(names) for part, names in found.items()}
@@ -63,9 +60,7 @@ def chosen(spec: specs.Spec, selection: Iterable[str]) -> frozenset[str]:
 PARTS = (
     TOKENS,
     "positions",
-    *(f"{kind}.{name}" for kind, names in CELLS.values() for name in names),
-    "ffn.up",
-    "ffn.down",
+    *(f"{kind.part}.{name}" for kind in specs.KINDS for name in kind.matrices),
     "head",
 )
 

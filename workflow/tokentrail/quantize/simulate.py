@@ -57,8 +57,8 @@ class Simulation:
     def where(self, name: str) -> Tensor:
         """The model's own tensor of that name."""
         match name.split("."):
-            case ["layers", layer, part, cell, "weight"]:
-                return getattr(getattr(self.model.layers[int(layer)], part), cell).weight
+            case ["layers", layer, sub, matrix, "weight"]:
+                return getattr(self.model.layers[int(layer)][sub].cell, matrix).weight
             case ["head", "weight"]:
                 return self.model.head.weight
         return getattr(self.model, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from markupsafe import Markup
 
 import tokentrail.charts
 from tokentrail.charts import text
+from tokentrail.charts.colour import on_dark
 from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, as_computed, last_position, ordered
 from tokentrail.provenance import constant
-from tokentrail.report import sentences, svg, words
+from tokentrail.report import narrow, sentences, svg, words
 from tokentrail.report.sections import (
     ablations,
     attribution,
@@ -64,6 +66,7 @@ SECTIONS = {
     "census": "Where the parameters are",
     "work": "Sizes and work, by arithmetic",
     "weights": "Where the weights come from",
+    "unmeasured": "Asked and not measured",
     "conventions": "How to read the numbers",
 }
 """The sections in the order of the page, each a template, and their headings."""
@@ -89,8 +92,18 @@ VIEWS = {
 """What the templates of these sections are made from."""
 
 
-def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str, Any]) -> str:
-    """The page as HTML. Tables may be empty: their sections then say that nothing was measured."""
+def build(
+    tables: dict[str, pl.DataFrame],
+    charts_dir: Path,
+    settings: dict[str, Any],
+    refused: Sequence[dict[str, str]] = (),
+    lost: Sequence[dict[str, str]] = (),
+) -> str:
+    """The page as HTML. Tables may be empty: their sections then say that nothing was measured.
+
+    `refused` is what was asked and not measured, as `tables.refused` has it; `lost` are the models that the page leaves
+    out because they did not finish, each with the `stage` that failed and a `sentence` that says why.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -110,19 +123,23 @@ def build(tables: dict[str, pl.DataFrame], charts_dir: Path, settings: dict[str,
         "bytes": text.binary_bytes,
         "power": words.power,
         "counted": words.counted,
+        "labelled": narrow.labelled,
     }
     page = environment.get_template("page.html")
+    figures = {name: figure(name, Path(charts_dir)) for name in chart_names()}
     return page.render(
         settings=settings,
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        style=style([figure["drawing"] for figure in figures.values() if figure["drawing"]]),
         models=models(tables, settings),
         prompts=prompts(tables, settings),
-        figure=lambda name: figure(name, Path(charts_dir)),
+        figures=figures,
         cells=cells(tables["cells"], list(settings["models"])),
         swaps=swaps(tables, settings),
         weights=tables["weights"].to_dicts(),
         census=census(tables["census"]),
         views={name: view(tables, settings) for name, view in VIEWS.items()},
+        refused=refused,
+        lost=lost,
         sections=sections(settings),
         chip=words.chip,
         in_words=words.in_words,
@@ -138,6 +155,18 @@ def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
         for name, title in headings.items()
         if name != "reproduction" or settings["ledgers"]
     ]
+
+
+def style(drawings: list[Markup]) -> Markup:
+    """The page's style; on a dark page, the drawings take other colours."""
+    page = Markup((HERE / "page.css").read_text(encoding="utf-8"))
+    dark = Markup("@media screen and (prefers-color-scheme: dark) {{{}}}").format(svg.on_a_dark_page(drawings))
+    return page + dark
+
+
+def chart_names() -> list[str]:
+    """The modules of tokentrail.charts that declare the tables that they draw."""
+    return sorted(path.stem for path in CHARTS.glob("*.py") if constant(path, "TABLES"))
 
 
 def figure(name: str, charts_dir: Path) -> dict[str, Any]:
@@ -185,6 +214,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "note": look.note,
                 "trained": text.printable(settings["models"][name]["training_note"]),
                 "colour": look.colour,
+                "dark_colour": on_dark(look.colour),
                 "in_cells": of(tables["cells"], model=name).height > 0,
                 "tensors": counts.height,
                 "parameters": counts["counted_parameters"].sum(),

@@ -59,20 +59,19 @@ class Positions(Table):
 
 
 class Block(Table):
-    """One layer of each kind rebuilt from its cells, step by step, and held against the frame's own pass."""
+    """One layer of each kind, step by step: every tensor that the model's own pass makes on the way."""
 
     prompt = text("prompt name")
     layer = count("layer", "layer")
     mixer = text("`attention` or `mamba2`", regex="^(attention|mamba2)$")
     order = count("place of the step", "step")
     step = text("what the step makes")
-    site = text("site of the frame's pass that must hold the same tensor; empty if it has none")
+    site = text("site of the pass at which it was recorded")
     shape = text("shape, for example `1x18x576`")
     l2_norm = number("Euclidean length at the last position", "activation", min=0.0)
     rms = number("root mean square at the last position", "activation", min=0.0)
     mean = number("mean at the last position", "activation")
     deviation = number("population standard deviation at the last position", "activation", min=0.0)
-    max_abs_diff = number("largest |rebuilt - frame| over the tensor; empty without a site", min=0.0, nullable=True)
 
 
 class Mlp(Table):

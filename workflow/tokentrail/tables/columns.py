@@ -31,3 +31,8 @@ class Table(dy.Schema):
     """A table of one model; `model` comes first."""
 
     model = text("model name, as in the configuration", min_length=1)
+
+    @classmethod
+    def asked(cls) -> list[str]:
+        """The columns that say what was asked, where it could not be measured; those that are empty say nothing."""
+        return [name for name in cls.column_names() if name not in ("model", "reason")]

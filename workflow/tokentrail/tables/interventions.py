@@ -41,6 +41,11 @@ class FillerSweep(Table):
     top1_probability = prob("its probability", nullable=True)
     beyond_context = flag("longer than the context that the checkpoint states; measured all the same where it can be")
     status = text("`ok`, or `exceeds_positions` where the model has no such position", regex="^(ok|exceeds_positions)$")
+    reason = text("why it was not run; empty if it was")
+
+    @classmethod
+    def asked(cls) -> list[str]:
+        return ["filler", "repeats", "tokens", "variant"]
 
 
 class LongRange(Table):
@@ -102,7 +107,7 @@ class Mixing(Table):
     weight = number("weight; attention's rows sum to 1, Mamba2's do not and may be negative", "weight")
 
 
-class AttentionRows(Table):
+class Attention(Table):
     """Every attention head's last row in a few numbers."""
 
     prompt = text("prompt name")

@@ -88,6 +88,10 @@ class QuantizationQuality(Table):
     status = text("`ok`, or `skipped`", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
 
+    @classmethod
+    def asked(cls) -> list[str]:
+        return ["scheme", "families", "execution", "passage"]
+
 
 class QuantizationTiming(Table):
     """Decode and prefill of the packed schemes beside the unquantized model, timed in the same rounds."""
@@ -119,8 +123,12 @@ class Quantization(QuantizationQuality):
     prefill_low_ms = number("lower end of its interval over the rounds", "ms", nullable=True)
     prefill_high_ms = number("upper end", "ms", nullable=True)
 
+    @classmethod
+    def asked(cls) -> list[str]:
+        return []  # `quantization_quality` says it
 
-class QuantizationErrors(Table):
+
+class QuantizationError(Table):
     """The weights' side of quantization: how far each matrix moves, and how its weights are spread."""
 
     scheme = text("name of the scheme in the configuration")
@@ -141,3 +149,7 @@ class QuantizationErrors(Table):
     first_codes = text("their codes; empty if there are none")
     status = text("`ok`, or `skipped`: the scheme gives this matrix no codes", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
+
+    @classmethod
+    def asked(cls) -> list[str]:
+        return ["scheme", "tensor"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokentrail.tables.columns import STATUS, Table, count, flag, number, prob, text
 
 
-class CacheSteps(Table):
+class Cache(Table):
     """Decode with a cache against full recomputation, ours and transformers', and the bytes that the cache holds."""
 
     prompt = text("prompt name")
@@ -100,6 +100,10 @@ class Timing(Timed):
     status = text("`ok`, or `skipped`", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
 
+    @classmethod
+    def asked(cls) -> list[str]:
+        return ["implementation", "kind", "context", "batch"]
+
 
 class TimingSummary(Timed):
     """Median of the rounds with its interval, beside the limits that the same process measured."""
@@ -138,6 +142,10 @@ class TimingSummary(Timed):
     threads = count("threads that torch used", "threads", min=1)
     status = text("`ok`, or `skipped`", regex=STATUS)
     reason = text("why it was skipped; empty if it was not")
+
+    @classmethod
+    def asked(cls) -> list[str]:
+        return []  # `timing` says it
 
 
 class Machine(Table):

@@ -9,6 +9,7 @@ import jinja2
 import polars as pl
 
 from tokentrail.forward import spec as specs
+from tokentrail.forward.describe import describe
 from tokentrail.forward.families import read_spec
 from tokentrail.measure.bootstrap import interval
 from tokentrail.training.text import HELD_OUT_SHARE, Parts
@@ -69,7 +70,7 @@ def layers_of(spec: specs.Spec) -> str:
 
 def positions_of(spec: specs.Spec) -> str:
     """How the model knows where a token stands, as its cell table says it."""
-    return next(row["detail"] for row in specs.describe(spec) if row["cell"] == "positions")
+    return next(row["detail"] for row in describe(spec) if row["cell"] == "positions")
 
 
 def rows_of(evaluation: pl.DataFrame) -> list[dict[str, str]]:

@@ -320,10 +320,10 @@ def around(inner: tokenizers.Tokenizer) -> tuple[list[int], list[int]]:
 
 
 def utf8(text: str) -> bytes:
-    """The bytes of a text. Raises PromptError for half of a surrogate pair, which has none."""
+    """The bytes of a text. Raises ConfigError for half of a surrogate pair, which has none."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise PromptError(
+        raise ConfigError(
             f"the text {text[:40]!r} holds half of a surrogate pair, which is no character; write the whole character"
         ) from None

@@ -1,7 +1,8 @@
-"""The attention cell: multi-head or grouped-query, with or without rotation and per-head norms."""
+"""The attention cell: multi-head or grouped-query, with or without rotation, per-head norms and a window."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -9,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cache import KeyValues
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.cells.norm import NormWeights, norm
 from tokentrail.forward.cells.rope import rotate
+from tokentrail.forward.kinds.attention import KeyValues
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Tap
 
@@ -23,13 +24,15 @@ class AttentionWeights(NamedTuple):
     qk_norm: NormWeights | None  # (heads + kv_heads, 1, head_dim): q's weight for each of its heads, then k's
 
 
-def shapes(spec: specs.Attention, width: int) -> dict[str, tuple[int, ...]]:
-    rows, inner = (spec.heads + 2 * spec.kv_heads) * spec.head_dim, spec.heads * spec.head_dim
-    out = {"qkv.weight": (rows, width), "out.weight": (width, inner)}
-    out |= {"qkv.bias": (rows,)} if spec.qkv_bias else {}
-    out |= {"out.bias": (width,)} if spec.out_bias else {}
-    out |= {"q_norm.weight": (spec.head_dim,), "k_norm.weight": (spec.head_dim,)} if spec.qk_norm else {}
-    return out
+def assembled(
+    spec: specs.Attention, tensor: Callable[[str], Tensor | None], linear: Callable[[str], Linear]
+) -> AttentionWeights:
+    """The weights, of the cell's tensors and matrices by name."""
+    qk_norm = None
+    if spec.qk_norm is not None:
+        by_head = [(tensor("q_norm.weight"), spec.heads), (tensor("k_norm.weight"), spec.kv_heads)]
+        qk_norm = NormWeights(torch.cat([weight.expand(heads, 1, -1) for weight, heads in by_head]), bias=None)
+    return AttentionWeights(qkv=linear("qkv"), out=linear("out"), qk_norm=qk_norm)
 
 
 def attention(
@@ -43,22 +46,24 @@ def attention(
 ) -> tuple[Tensor, KeyValues | None]:
     """x (rows, tokens, width) -> (rows, tokens, width), and the state with this call's keys and values in it."""
     rows, tokens, _ = x.shape
-    heads = weights.qkv(x).view(rows, tokens, -1, spec.head_dim).transpose(1, 2)
+    heads = tap("qkv", layer, weights.qkv(x)).view(rows, tokens, -1, spec.head_dim).transpose(1, 2)
     qk, v = heads.split_with_sizes([spec.heads + spec.kv_heads, spec.kv_heads], dim=1)
 
     # Queries and keys are normalised and rotated as one tensor: a decode step is made of few and small operations.
+    qk = tap("qk", layer, qk)
     if spec.qk_norm is not None:
         qk = norm(qk, weights.qk_norm, spec.qk_norm)
     if spec.rope is not None:
-        cos, sin = place.rotation(spec.rope, spec.head_dim, x.dtype)
+        cos, sin = place.rotation(spec.rope, spec.rotated, x.dtype)
         qk = rotate(qk, cos, sin)
     q, k = qk.split_with_sizes([spec.heads, spec.kv_heads], dim=1)  # each (rows, heads or kv_heads, tokens, head_dim)
     q, k, v = tap("q", layer, q), tap("k", layer, k), tap("v", layer, v)
 
     if state is not None:
         k, v = remember(state, k, v, place)  # (rows, kv_heads, keys, head_dim)
-    if "pattern" in tap.costly:
-        pattern = tap("pattern", layer, weights_of(q, k, spec, place))  # (rows, heads, tokens, keys)
+    if tap.costly:
+        pattern = weights_of(tap("scores", layer, scores_of(q, k, spec)), spec, place)
+        pattern = tap("pattern", layer, pattern)  # (rows, heads, tokens, keys)
         z = pattern @ each_query_head(v, spec)
     else:
         z = fused(q, k, v, spec, place)
@@ -80,23 +85,28 @@ def remember(state: KeyValues, k: Tensor, v: Tensor, place: Place) -> tuple[Tens
 
 def fused(q: Tensor, k: Tensor, v: Tensor, spec: specs.Attention, place: Place) -> Tensor:
     """The weighted mix of values, without ever holding the weights. Vaswani et al. 2017, section 3.2."""
-    causal = place.past == 0 and place.tokens > 1
-    alone = place.past is not None and place.tokens == 1  # a single query may look at every key
+    all_seen = spec.window is None or place.keys <= spec.window
+    causal = all_seen and place.past == 0 and place.tokens > 1
+    alone = all_seen and place.past is not None and place.tokens == 1  # a single query may look at every key
     return F.scaled_dot_product_attention(
         q,
         k,
         v,
-        attn_mask=None if causal or alone else place.visible,
+        attn_mask=None if causal or alone else place.visible(spec.window),
         is_causal=causal,
         scale=spec.scale,
         enable_gqa=spec.kv_heads != spec.heads,
     )
 
 
-def weights_of(q: Tensor, k: Tensor, spec: specs.Attention, place: Place) -> Tensor:
+def scores_of(q: Tensor, k: Tensor, spec: specs.Attention) -> Tensor:
+    """How well each query and key fit, of all pairs: (rows, heads, tokens, keys)."""
+    return q @ each_query_head(k, spec).transpose(-1, -2) * spec.scale
+
+
+def weights_of(scores: Tensor, spec: specs.Attention, place: Place) -> Tensor:
     """The attention weights themselves: (rows, heads, tokens, keys), each row sums to 1."""
-    scores = q @ each_query_head(k, spec).transpose(-1, -2) * spec.scale
-    return scores.masked_fill(~place.visible, float("-inf")).softmax(dim=-1)
+    return scores.masked_fill(~place.visible(spec.window), float("-inf")).softmax(dim=-1)
 
 
 def each_query_head(x: Tensor, spec: specs.Attention) -> Tensor:

@@ -11,6 +11,7 @@ triangular matrix (`unrolled`) times the inputs, between chunks only the state i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -18,9 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.cache import MambaState, empty_mamba_state
+from tokentrail.forward.cache import new_state
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.cells.norm import unit_rms, wide
+from tokentrail.forward.kinds.mamba2 import MambaState
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Tap
 
@@ -37,14 +39,19 @@ class Mamba2Weights(NamedTuple):
     out_proj: Linear  # (width, inner)
 
 
-def shapes(spec: specs.Mamba2, width: int) -> dict[str, tuple[int, ...]]:
-    rows = spec.inner + spec.conv_channels + spec.heads
-    out = {"in_proj.weight": (rows, width), "conv.weight": (spec.conv_channels, spec.conv_width)}
-    out |= {"dt_bias": (spec.heads,), "A_log": (spec.heads,), "D": (spec.heads,)}
-    out |= {"norm": (spec.inner,), "out_proj.weight": (width, spec.inner)}
-    out |= {"conv.bias": (spec.conv_channels,)} if spec.conv_bias else {}
-    out |= {"in_proj.bias": (rows,), "out_proj.bias": (width,)} if spec.proj_bias else {}
-    return out
+def assembled(
+    spec: specs.Mamba2, tensor: Callable[[str], Tensor | None], linear: Callable[[str], Linear]
+) -> Mamba2Weights:
+    """The weights, of the cell's tensors and matrices by name."""
+    return Mamba2Weights(
+        in_proj=linear("in_proj"),
+        conv=Linear(tensor("conv.weight").t().contiguous(), tensor("conv.bias")),
+        dt_bias=tensor("dt_bias"),
+        A_log=tensor("A_log"),
+        D=tensor("D"),
+        norm=tensor("norm"),
+        out_proj=linear("out_proj"),
+    )
 
 
 def mamba2(
@@ -58,9 +65,11 @@ def mamba2(
 ) -> tuple[Tensor, MambaState]:
     """x (rows, tokens, width) -> (rows, tokens, width), and the state after the last real token of each row."""
     rows, tokens, _ = x.shape
-    state = state if state is not None else empty_mamba_state(spec, rows, x.dtype, x.device)
+    state = state if state is not None else new_state(spec, rows, 0, x.dtype, x.device)
 
-    gate, xBC, dt = weights.in_proj(x).split([spec.inner, spec.conv_channels, spec.heads], dim=-1)
+    together = tap("in_proj", layer, weights.in_proj(x))  # (rows, tokens, inner + conv_channels + heads)
+    gate, xBC, dt = together.split([spec.inner, spec.conv_channels, spec.heads], dim=-1)
+    gate, xBC = tap("gate", layer, gate), tap("conv_in", layer, xBC)
     xBC, window = convolve(xBC, weights.conv, state.window, place)
     xBC = tap("conv_out", layer, F.silu(xBC))  # (rows, tokens, conv_channels)
     per_group = spec.groups * spec.state_size
@@ -68,6 +77,7 @@ def mamba2(
     u = u.view(rows, tokens, spec.heads, spec.head_dim)
     B = B.view(rows, tokens, spec.groups, spec.state_size)
     C = C.view(rows, tokens, spec.groups, spec.state_size)
+    u, B, C = tap("ssm_x", layer, u), tap("B", layer, B), tap("C", layer, C)
 
     dt = F.softplus(wide(dt) + wide(weights.dt_bias)).clamp(spec.dt_min, spec.dt_max)
     dt = tap("dt", layer, dt)  # (rows, tokens, heads)
@@ -75,7 +85,7 @@ def mamba2(
         dt = dt * place.real[..., None]
     A = -torch.exp(wide(weights.A_log))  # (heads)
 
-    if "pattern" in tap.costly:
+    if tap.costly:
         pattern = unrolled(dt, A, B, C) * dt.transpose(1, 2)[:, :, None]  # (rows, heads, tokens, tokens)
         y = apply(tap("pattern", layer, pattern), u) + carried(state.ssm, dt, A, C)
         ssm = scan(u, dt, A, B, C, state.ssm)[1]
@@ -87,6 +97,7 @@ def mamba2(
     y = tap("ssm_y", layer, torch.addcmul(y, wide(weights.D)[:, None], u))  # (rows, tokens, heads, head_dim)
 
     y = F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))  # the gate comes before the norm
+    y = tap("gated", layer, y)
     y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
     z = y.to(x.dtype).mul_(weights.norm).view(rows, tokens, spec.heads, spec.head_dim)
     z = tap("z", layer, z.transpose(1, 2))  # (rows, heads, tokens, head_dim), as attention's

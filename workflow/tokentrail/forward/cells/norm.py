@@ -21,10 +21,6 @@ class NormWeights(NamedTuple):
     bias: Tensor | None  # (width), LayerNorm only
 
 
-def shapes(spec: specs.Norm, width: int) -> dict[str, tuple[int, ...]]:
-    return {"weight": (width,)} | ({"bias": (width,)} if spec.kind == "layernorm" else {})
-
-
 def norm(x: Tensor, weights: NormWeights, spec: specs.Norm) -> Tensor:
     """x (..., width), rescaled over its last axis. Ba et al. 2016; Zhang and Sennrich 2019.
 

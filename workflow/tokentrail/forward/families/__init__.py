@@ -1,4 +1,5 @@
-"""The families: each reads a checkpoint's config.json into a Spec and says which stored tensors become which.
+"""The families: each reads a checkpoint's config.json into a Spec and says which stored tensors become which,
+and where the reference makes the same tensors.
 
 A family is data plus a few lines. Nothing else in the forward pass knows which family a model is from.
 """
@@ -9,6 +10,7 @@ from typing import Any
 
 from tokentrail.errors import UnsupportedError
 from tokentrail.forward.families import gpt2, granite_hybrid, llama, qwen3
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.spec import Spec
 
@@ -33,6 +35,11 @@ def read_spec(config: dict[str, Any]) -> Spec:
             f"supported are {', '.join(FAMILIES)}"
         )
     return FAMILIES[model_type].read(config)
+
+
+def modules(spec: Spec) -> Modules:
+    """Where transformers' model of the family makes what our sites name."""
+    return FAMILIES[spec.family].MODULES
 
 
 def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:

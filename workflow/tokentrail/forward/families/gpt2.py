@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe, prefixed
-from tokentrail.forward.spec import Attention, Ffn, Layer, Norm, Spec
+from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
+
+MODULES = Modules(
+    layers="transformer.h",
+    final_norm="transformer.ln_f",
+    sites=lambda layer: {"mixer_in": "ln_1", "mixer_out": "attn", "ffn_in": "ln_2", "ffn_out": "mlp"},
+)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -19,6 +26,7 @@ def read(config: dict[str, Any]) -> Spec:
     c.only("reorder_and_upcast_attn", False, absent=False)
     c.only("add_cross_attention", False, absent=False)
     c.only("tie_word_embeddings", True, absent=True)  # the family's rule; hub configs do not repeat it
+    norm = Norm("layernorm", c.real("layer_norm_epsilon"))
     mixer = Attention(
         heads=heads,
         kv_heads=heads,
@@ -30,17 +38,16 @@ def read(config: dict[str, Any]) -> Spec:
         out_bias=True,
     )
     inner = c.get("n_inner", None)
-    ffn = Ffn("gelu", width=4 * width if inner is None else c.whole("n_inner"), bias=True)
+    ffn = Ffn("gelu_tanh", gated=False, width=4 * width if inner is None else c.whole("n_inner"), bias=True)
     spec = Spec(
         family="gpt2",
         vocabulary=c.whole("vocab_size"),
         width=width,
-        layers=(Layer(mixer, ffn),) * c.whole("n_layer"),
-        norm=Norm("layernorm", c.real("layer_norm_epsilon")),
+        layers=(sequential(mixer, ffn, norm),) * c.whole("n_layer"),
+        norm=norm,
         learned_positions=positions,
         trained_positions=positions,
         embedding_scale=1.0,
-        residual_scale=1.0,
         logit_divisor=1.0,
         tied=True,
     )

@@ -6,8 +6,9 @@ from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
 from tokentrail.forward.families.llama import attention_recipes, outside_layers
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe
-from tokentrail.forward.spec import Attention, Ffn, Layer, Mamba2, Norm, Spec
+from tokentrail.forward.spec import Attention, Ffn, Mamba2, Norm, Spec, sequential
 
 KINDS = {
     "mamba": "mamba2",
@@ -15,6 +16,17 @@ KINDS = {
     "attention": "attention",
     "full_attention": "attention",
 }
+
+MODULES = Modules(
+    layers="model.layers",
+    final_norm="model.norm",
+    sites=lambda layer: {
+        "mixer_in": "input_layernorm",
+        "mixer_out": "self_attn" if isinstance(layer.mixer, Attention) else "mamba",
+        "ffn_in": "post_attention_layernorm",
+        "ffn_out": "shared_mlp",
+    },
+)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -34,17 +46,17 @@ def read(config: dict[str, Any]) -> Spec:
     for kind in kinds:
         if kind not in list(KINDS):  # whatever stands there: not all values can be looked up
             raise c.refuse("layer_types", kind, ", ".join(KINDS))
-    ffn = Ffn("swiglu", width=c.whole("shared_intermediate_size"), bias=False)
+    scale = c.real("residual_multiplier")
+    ffn = Ffn("silu", gated=True, width=c.whole("shared_intermediate_size"), bias=False)
     spec = Spec(
         family="granitemoehybrid",
         vocabulary=c.whole("vocab_size"),
         width=width,
-        layers=tuple(Layer(cells[KINDS[kind]], ffn) for kind in kinds),
+        layers=tuple(sequential(cells[KINDS[kind]], ffn, norm, scale) for kind in kinds),
         norm=norm,
         learned_positions=None,
         trained_positions=c.whole("max_position_embeddings"),
         embedding_scale=c.real("embedding_multiplier"),
-        residual_scale=c.real("residual_multiplier"),
         logit_divisor=c.real("logits_scaling"),
         tied=c.flag("tie_word_embeddings"),
     )

@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
+from tokentrail.forward.families.modules import Modules
 from tokentrail.forward.families.recipe import Recipe
-from tokentrail.forward.spec import Attention, Ffn, Layer, Norm, Spec
+from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
+
+MODULES = Modules(
+    layers="model.layers",
+    final_norm="model.norm",
+    sites=lambda layer: {
+        "mixer_in": "input_layernorm",
+        "mixer_out": "self_attn",
+        "ffn_in": "post_attention_layernorm",
+        "ffn_out": "mlp",
+    },
+)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -46,17 +58,16 @@ def read_rotary(c: ConfigReader, qk_norm: bool, qkv_bias: bool, out_bias: bool) 
         qkv_bias=qkv_bias,
         out_bias=out_bias,
     )
-    ffn = Ffn("swiglu", width=c.whole("intermediate_size"), bias=c.flag("mlp_bias", absent=False))
+    ffn = Ffn("silu", gated=True, width=c.whole("intermediate_size"), bias=c.flag("mlp_bias", absent=False))
     return Spec(
         family=c.family,
         vocabulary=c.whole("vocab_size"),
         width=width,
-        layers=(Layer(mixer, ffn),) * c.whole("num_hidden_layers"),
+        layers=(sequential(mixer, ffn, norm),) * c.whole("num_hidden_layers"),
         norm=norm,
         learned_positions=None,
         trained_positions=c.whole("max_position_embeddings"),
         embedding_scale=1.0,
-        residual_scale=1.0,
         logit_divisor=1.0,
         tied=c.flag("tie_word_embeddings"),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.forward.families.config_reader import ConfigReader
-from tokentrail.forward.families.llama import read_rotary, recipes
+from tokentrail.forward.families.llama import MODULES, read_rotary, recipes
 from tokentrail.forward.spec import Spec
 
-__all__ = ["read", "recipes"]
+__all__ = ["MODULES", "read", "recipes"]
 
 
 def read(config: dict[str, Any]) -> Spec:

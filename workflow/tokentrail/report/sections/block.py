@@ -9,24 +9,20 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS, first_prompt
 from tokentrail.charts.text import printable, size
-from tokentrail.report.words import counted, power
 
-NORMS = (("resid_pre", "mixer_in", "first"), ("resid_mid", "ffn_in", "second"))
+STREAM = ("resid_pre", "resid_mid")
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
     """For each model and kind of mixer, the steps of the first prompt, and what they say."""
-    everything = tables["block"]
-    rows = first_prompt(everything)
+    rows = first_prompt(tables["block"])
     return [
         {
             "index": index,
             "mixer": MIXERS[mixer],
             "layer": here["layer"][0],
             "prompt": printable(here["prompt"][0]),
-            "said": agreement(everything.filter((pl.col("model") == model) & (pl.col("mixer") == mixer)))
-            + Markup(" ")
-            + norms(here),
+            "said": norms(here),
             "steps": here.sort("order").to_dicts(),
         }
         for index, model in enumerate(settings["models"])
@@ -36,27 +32,16 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
     ]
 
 
-def agreement(rows: pl.DataFrame) -> Markup:
-    """How far the rebuilt layer is from the frame's. `rows`: block, one model and kind, all prompts."""
-    compared = rows.drop_nulls("max_abs_diff")
-    worst, sites = compared["max_abs_diff"].max(), compared["site"].n_unique()
-    where = f"at {counted(sites, 'site')} of {counted(rows['prompt'].n_unique(), 'prompt')}"
-    if worst == 0:
-        return Markup("Rebuilt from its cells, the layer is bit for bit that of the model’s own pass {}.").format(where)
-    return Markup(
-        "Rebuilt from its cells, the layer differs from that of the model’s own pass by {} at most, {}."
-    ).format(power(worst), where)
-
-
 def norms(rows: pl.DataFrame) -> Markup:
-    """What the two norms do at the last position. `rows`: block, one model, kind and prompt."""
-    at = {row["site"]: row for row in rows.to_dicts() if row["site"]}
-    told = []
-    for before, after, which in NORMS:
-        a, b = at[before], at[after]
-        told.append(
-            f"The {which} norm takes the root mean square from {size(a['rms'])} to {size(b['rms'])}, the mean from "
-            f"{size(a['mean'])} to {size(b['mean'])} and the standard deviation from {size(a['deviation'])} to "
-            f"{size(b['deviation'])}, its own weights included."
-        )
-    return Markup(" ".join(told))
+    """What the norms do at the last position. `rows`: block, one model, kind and prompt."""
+    read, told = None, []
+    for step in rows.sort("order").to_dicts():
+        if step["site"] in STREAM:
+            read = step
+        elif step["step"].startswith("norm before"):
+            told.append(
+                f"The {step['step']} takes the root mean square from {size(read['rms'])} to {size(step['rms'])}, the "
+                f"mean from {size(read['mean'])} to {size(step['mean'])} and the standard deviation from "
+                f"{size(read['deviation'])} to {size(step['deviation'])}, its own weights included."
+            )
+    return Markup(" ").join(told)

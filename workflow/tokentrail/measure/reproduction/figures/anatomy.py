@@ -194,7 +194,7 @@ FIGURES: dict[str, Any] = {
     r"layer_kind_layer_(\d+)": kind_at,
     r"output_projection_tied_to_embedding": lambda run, f: run.spec(f.model).tied,
     r"logit_divisor": lambda run, f: run.spec(f.model).logit_divisor,
-    r"residual_multiplier": lambda run, f: run.spec(f.model).residual_scale,
+    r"residual_multiplier": lambda run, f: run.spec(f.model).layers[0].sublayers[0].scale,
     r"embedding_multiplier": lambda run, f: run.spec(f.model).embedding_scale,
     r"model_width|embedding_row_length": lambda run, f: run.spec(f.model).width,
     r"vocab_size": lambda run, f: run.spec(f.model).vocabulary,
@@ -233,7 +233,7 @@ FIGURES: dict[str, Any] = {
     r"unembed_input_shape": lambda run, f: [1, run.spec(f.model).width],
     r"logits_shape": lambda run, f: [1, run.spec(f.model).vocabulary],
     r"token_table_shape": lambda run, f: [run.spec(f.model).vocabulary, run.spec(f.model).width],
-    r"max_abs_diff_reconstructed_block_0": lambda run, f: run.rows("block", f.model, prompt=f.input, layer=0)[
+    r"max_abs_diff_reconstructed_block_0": lambda run, f: run.rows("parity_layers", f.model, prompt=f.input, layer=0)[
         "max_abs_diff"
     ].max(),
     r"position_row_norm_position_(\d+)": lambda run, f, at: norm(run, f, "position_norm", at),
