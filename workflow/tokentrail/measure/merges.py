@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -34,18 +33,19 @@ def measure(tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
             rows += [about("word", word, word) | row for row in replayed]
     for name, prompt in settings["prompts"].items():
         with asked(refused, prompt=name, kind="prompt"):
-            replayed = list(in_sections(bpe, tokenizer, prompt["text"]))
-            rows += [about("prompt", name, prompt["text"]) | row for row in replayed]
+            rows += [about("prompt", name, prompt["text"]) | row for row in pieces_of(tokenizer, bpe, prompt["text"])]
     return tables.frame("merges", rows, refused, model=settings["model"])
 
 
-def in_sections(bpe: ByteLevelBpe, tokenizer: Tokenizer, text: str) -> Iterator[dict[str, Any]]:
-    """The steps of a text between and at its added tokens, its pieces counted through."""
+def pieces_of(tokenizer: Tokenizer, bpe: ByteLevelBpe, text: str) -> list[dict[str, Any]]:
+    """The steps of every piece of a text, the pieces numbered through its sections."""
+    rows: list[dict[str, Any]] = []
     pieces = 0
     for section in tokenizer.sections(text):
         found = whole(section) if section.added else checked(section.text, replay(bpe, section.text), section.ids)
-        yield from (row | {"piece": pieces + row["piece"]} for row in found)
+        rows += [row | {"piece": pieces + row["piece"]} for row in found]
         pieces += len({row["piece"] for row in found})
+    return rows
 
 
 def about(kind: str, name: str, text: str) -> dict[str, Any]:
