@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import re
 from dataclasses import replace
 
 import polars as pl
@@ -52,18 +51,18 @@ def test_tokens_say_what_makes_a_prompt_other_than_it_looks(loaded, settings, ca
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("change", [{"text": "<|user|>Alice gave"}, {"target": "<|user|>"}])
-def test_a_token_without_a_row_is_refused_in_one_sentence(loaded, settings, stage, change, tmp_path):
+def test_a_token_without_a_row_is_told_in_one_sentence(loaded, settings, stage, change, tmp_path):
     if stage == "tokens" and "target" in change:
         pytest.skip("cutting a prompt needs no target")
     rows = loaded.model.spec.vocabulary
     inner = tiny_tokenizer.train()
     inner.add_special_tokens([f"<unused{i}>" for i in range(rows - inner.get_vocab_size())] + ["<|user|>"])
     larger = replace(loaded, tokenizer=Tokenizer(inner, "tokenizer", "tiny", rows=rows))
-    prompts = {"bad": settings["prompts"]["alice"] | change}
+    prompts = settings["prompts"] | {"bad": settings["prompts"]["alice"] | change}
     tables.write(stage, measured(stage, larger, settings | {"prompts": prompts}), tmp_path / "table")
-    assert tables.read(stage, tmp_path / "table").is_empty()
     (row,) = tables.refused(stage, tmp_path / "table")
-    assert re.search(rf"'<\|user\|>' \(id {rows}\).*the token table of tiny has {rows} rows", row["reason"])
+    assert f"'<|user|>' (id {rows})" in row["reason"]
+    assert f"the token table of tiny has {rows} rows" in row["reason"]
 
 
 @pytest.mark.parametrize("stage", STAGES)

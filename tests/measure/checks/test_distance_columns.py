@@ -33,14 +33,16 @@ def fits(tiny, ids):
 @recomputes(
     "filler_sweep",
     *("filler", "repeats", "tokens", "distance", "variant", "target_probability", "target_rank", "top1_token"),
-    *("top1_probability", "status"),
+    *("top1_probability", "status", "beyond_context"),
     key=("filler", "repeats", "variant"),
 )
 def test_filler_sweep(tiny):
     off = {("z", i): lambda z: z * 0 for i, kind in enumerate(tiny.kinds) if kind == "attention"}
     nothing = dict.fromkeys(("target_probability", "target_rank", "top1_token", "top1_probability"))
+    context = tiny.config.get("n_positions") or tiny.config["max_position_embeddings"]
     rows = []
     for about, text, ids, _ in inputs(tiny):
+        about |= {"beyond_context": len(ids) > context}
         target = tiny.after(text, " Mirabel")[0]
         for variant, change in (("as_trained", {}), ("attention_off", off)):
             if fits(tiny, ids):

@@ -16,7 +16,7 @@ WORDS = [" Mirabel", "book", "Tom a"]
 
 @recomputes(
     "tokens",
-    *("prompt", "position", "token_id", "token", "byte_start", "byte_end", "special", "bos_policy"),
+    *("prompt", "position", "token_id", "token", "byte_start", "byte_end", "special", "bos_policy", "note"),
     key=("prompt", "position"),
 )
 def test_tokens(tiny):
@@ -37,11 +37,12 @@ def test_tokens(tiny):
                     "byte_end": end,
                     "special": special,
                     "bos_policy": policy,
+                    "note": "",
                 }
             )
         assert end == len(entry["text"].encode())
     assert any("<0x" in row["token"] for row in rows), "a token that is no whole character"
-    return tokens.measure(tiny.tokenizer, tiny.settings(prompts=TEXTS)), rows
+    return tokens.measure(tiny.checkpoint, tiny.tokenizer, tiny.settings(prompts=TEXTS)), rows
 
 
 @recomputes(
