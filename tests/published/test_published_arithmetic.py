@@ -26,16 +26,16 @@ from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.forward.place import Place
-from tokentrail.forward.taps import NO_TAP, Record
+from tokentrail.forward.taps import NO_TAP, SITES, Record
 from tokentrail.measure import arithmetic, block, positions
 from tokentrail.measure.answers import entropy_bits, log_probabilities
+from tokentrail.quantize.parts import quantizable
 
 CONFIGS = {
     "gpt2": FULL_SHAPES["gpt2"],
     "qwen3-0.6b-base": FULL_SHAPES["qwen3-0.6b"],
     "granite-4.0-h-350m-base": FULL_SHAPES["granite-4.0-h-350m"],
 }
-SITES = ("embed", "pattern", "conv_out", "ssm_y", "z", "ffn_in", "ffn_act", "k", "final_norm", "logits")
 MIB = 2**20
 Measure = Callable[[dict[str, str]], Any]
 
@@ -198,8 +198,7 @@ def flops(row, *parts: str) -> int:
 
 
 def matrix_names(part: str, model: str = "gpt2") -> list[str]:
-    sizes = shapes(read_spec(CONFIGS[model]))
-    return [name for name, shape in sizes.items() if part in name and arithmetic.is_large(name, shape)]
+    return [name for name in quantizable(read_spec(CONFIGS[model])) if part in name]
 
 
 @functools.cache
@@ -224,7 +223,7 @@ def before(row, one: str, other: str) -> bool:
 @functools.cache
 def rotations() -> dict[str, float]:
     settings = PositionsStage().model_dump()
-    rows = positions.rotations(specs.Rope(1e6), 128, 1, settings)
+    rows = positions.rotations(specs.Rope(1e6), 128, 128, 1, settings)
     return {
         f"{row.get('query_position')}_{row.get('key_position')}" if row["probe"] == "rotation" else row["probe"]: row
         for row in rows
