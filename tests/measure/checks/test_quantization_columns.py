@@ -15,6 +15,7 @@ from tokentrail.forward.frame import forward, last
 from tokentrail.measure import quantization, quantization_error, quantization_quality, quantization_timing
 from tokentrail.quantize.packed import read_packed, write_packed
 from tokentrail.quantize.scheme import Scheme
+from tokentrail.tables import schema_of
 from tokentrail.weights.load import load_model
 
 SCHEMES = {
@@ -341,7 +342,7 @@ def test_quantization_timing(tiny, settings, monkeypatch):
     return frame, rows
 
 
-QUALITY = [column for column in quantization.TABLES["quantization_quality"].column_names() if column != "model"]
+QUALITY = [column for column in schema_of("quantization_quality").column_names() if column != "model"]
 
 
 TIMED = ("resident_bytes", *(f"{kind}{end}_ms" for kind in ("decode", "prefill") for end in ("", "_low", "_high")))
