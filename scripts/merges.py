@@ -8,7 +8,7 @@ from tokentrail.weights.tokenizer import open_tokenizer
 
 def main(job: stage.Job) -> None:
     checkpoint = open_checkpoint(job.table("weights"))
-    tokenizer = open_tokenizer(checkpoint.tokenizer_file, job.settings["bos"], job.settings["model"])
+    tokenizer = open_tokenizer(checkpoint, job.settings["bos"], job.settings["model"])
     job.write(merges.measure(tokenizer, job.settings), checkpoint.sha256)
 
 

@@ -8,8 +8,8 @@ from tokentrail.weights.tokenizer import open_tokenizer
 
 def main(job: stage.Job) -> None:
     checkpoint = open_checkpoint(job.table("weights"))
-    tokenizer = open_tokenizer(checkpoint.tokenizer_file, job.settings["bos"], job.settings["model"])
-    job.write(tokens.measure(tokenizer, job.settings), checkpoint.sha256)
+    tokenizer = open_tokenizer(checkpoint, job.settings["bos"], job.settings["model"])
+    job.write(tokens.measure(checkpoint, tokenizer, job.settings), checkpoint.sha256)
 
 
 if "snakemake" in globals():

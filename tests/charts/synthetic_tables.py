@@ -133,7 +133,7 @@ def of_model(index: int, depth: int, hybrid: bool, prompts: tuple[str, ...]) -> 
         ],
         "tokens": [
             {"prompt": prompt, "position": position, "token_id": position, "token": token, "byte_start": position}
-            | {"byte_end": position + 1, "special": position == 0, "bos_policy": "added"}
+            | {"byte_end": position + 1, "special": position == 0, "bos_policy": "added", "note": ""}
             for _, prompt in by_prompt
             for position, token in enumerate(HOSTILE)
         ],
@@ -216,7 +216,7 @@ def of_parts(model: str, prompts: tuple[str, ...]) -> dict[str, list[dict[str, A
         "ablations": ablations(prompt, layers, heads),
         "filler_sweep": [
             {"filler": f"town {HOSTILE[0]}", "repeats": n, "tokens": 18 + 90 * n, "distance": 13 + 90 * n}
-            | {"variant": variant, "status": "exceeds_positions" if beyond else "ok"}
+            | {"variant": variant, "status": "exceeds_positions" if beyond else "ok", "beyond_context": beyond}
             | {"reason": "378 tokens, but the model has 256 positions" if beyond else ""}
             | {"target_probability": None if beyond else p, "target_rank": None if beyond else int(p < 0.3)}
             | {"top1_token": None if beyond else HOSTILE[n], "top1_probability": None if beyond else 0.5}

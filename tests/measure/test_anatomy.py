@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+import tokenizer_zoo
 import torch
-from random_models import FULL_SHAPES, VARIANTS
+from random_models import FULL_SHAPES, VARIANTS, build
 from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import shapes
@@ -20,6 +21,7 @@ from tokentrail.measure import arithmetic, block, geometry, mlp, positions
 from tokentrail.measure.reference import reference_sites
 from tokentrail.weights import rows as rows_of
 from tokentrail.weights.load import load_model
+from tokentrail.weights.tokenizer import Tokenizer
 
 GEOMETRY = {
     "words": [" Alice", " book", " Mirabelle"],
@@ -63,6 +65,20 @@ def test_a_word_of_several_pieces_has_no_row_and_says_so(measured):
     row = measured.filter(token=" Mirabelle").row(0, named=True)
     assert measured.filter(token=" Mirabelle").height == 1
     assert row["pieces"] > 1 and row["cosine"] is None
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_word_with_a_space_and_one_without_are_two_words_under_metaspace(old, settings, tmp_path):
+    tokenizer = Tokenizer(tokenizer_zoo.sentencepiece(old), "tokenizer", "tiny")
+    checkpoint = build(VARIANTS["llama"] | {"vocab_size": tokenizer.vocabulary}, tmp_path).checkpoint
+    asked = {"words": ["France", " France"], "pairs": [["France", " France"], [" France", " Alice"]], "analogies": {}}
+    rows = checked("geometry", geometry.measure(checkpoint, tokenizer, settings | GEOMETRY | asked))
+    pieces = rows.filter(probe="neighbours").unique(["token", "pieces"])
+    assert dict(pieces.select("token", "pieces").rows()) == {"France": len(tokenizer.word("France")), " France": 1}
+    assert len(tokenizer.word("France")) > 1, "this vocabulary has the word with its space alone"
+    bare, spaced = rows.filter(probe="pair").rows(named=True)
+    assert bare["pieces"] > 1 and bare["cosine"] is None
+    assert spaced["pieces"] == 1 and abs(spaced["cosine"]) < 1
 
 
 def test_an_analogy_leaves_its_words_out_or_keeps_them(loaded, measured):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 
 import polars as pl
@@ -204,6 +205,19 @@ def test_the_sweep_says_where_a_model_has_no_position(loaded, stage_settings):
     assert set(frame.filter(repeats=40)["status"]) == {expected}
     if room is not None:
         assert frame.filter(repeats=40)["target_probability"].null_count() == frame.filter(repeats=40).height
+
+
+def test_the_sweep_says_which_lengths_are_beyond_the_stated_context(loaded, stage_settings, caplog):
+    context = 20
+    spec = dataclasses.replace(loaded.model.spec, trained_positions=context)
+    short = dataclasses.replace(loaded, model=dataclasses.replace(loaded.model, spec=spec))
+    frame = filler_sweep.measure(short, stage_settings["filler_sweep"])
+    assert set(frame["beyond_context"]) == {False, True}
+    assert (frame["beyond_context"] == (frame["tokens"] > context)).all()
+    assert (frame["status"] == "ok").all() and frame["target_probability"].null_count() == 0
+    beyond = frame.filter("beyond_context").unique(["filler", "repeats"])
+    warned = [record for record in caplog.records if f"beyond the {context} that" in record.getMessage()]
+    assert len(warned) == beyond.height
 
 
 def test_the_name_is_found_where_it_stands(loaded, stage_settings):

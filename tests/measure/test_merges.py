@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tiny_tokenizer
 import tokenizers
+from tokenizers import pre_tokenizers
 from tokentrail import tables
 from tokentrail.errors import ConfigError
 from tokentrail.measure import merges
@@ -36,6 +37,27 @@ def test_every_step_of_every_piece(tokenizer):
             assert row["rank"] is not None
     assert frame.filter(prompt="p")["words"][0] == 5
     assert frame.filter(prompt="p")["kind"][0] == "prompt"
+
+
+def test_a_token_that_is_taken_out_whole_is_a_piece_without_merges(tokenizer):
+    prompts = {"p": {"text": "Alice <s>gave", "target": " x"}}
+    frame = merges.measure(tokenizer, SETTINGS | {"words": [], "prompts": prompts})
+    ended = frame.filter(frame["token_ids"] != "")
+    ids = [int(i) for said in ended["token_ids"] for i in said.split()]
+    assert ids == tokenizer.following("", "Alice <s>gave")
+    assert ended["piece"].to_list() == list(range(4))
+    assert frame.filter(frame["symbols"] == "<s>").select("step", "rank", "token_ids").rows() == [(0, None, "0")]
+
+
+def test_a_word_is_read_as_inside_a_text():
+    inner = tiny_tokenizer.train()
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    prefixed = Tokenizer(inner, "never", "tiny")
+    frame = merges.measure(prefixed, SETTINGS | {"words": ["Alice", " Alice"], "prompts": {}})
+    first = frame.filter(step=0).select("prompt", "symbols").rows()
+    assert first == [("Alice", "A l i c e"), (" Alice", "Ġ A l i c e")]
+    whole = merges.measure(prefixed, SETTINGS | {"words": []})
+    assert whole["symbols"][0].startswith("Ġ A"), "the text itself begins with the space that the tokenizer puts there"
 
 
 def test_another_kind_of_tokenizer_gives_no_rows():

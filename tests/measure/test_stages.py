@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+import tiny_tokenizer
 import torch
 from polars.testing import assert_frame_equal
 from tokentrail import tables
@@ -15,6 +16,7 @@ from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity_gate, residual
+from tokentrail.weights.tokenizer import Tokenizer
 
 STAGES = ["tokens", "next_token", "distribution", "lens", "residual", "parity", "parity_layers", "block", "mlp"]
 SWAPS = {
@@ -24,9 +26,10 @@ SWAPS = {
 
 
 def measured(stage, loaded, settings):
-    """The stage's table; cutting prompts takes a tokenizer and no model."""
+    """The stage's table; cutting prompts takes a tokenizer and no model in memory."""
     measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
-    return measure(loaded.tokenizer if stage == "tokens" else loaded, settings)
+    given = (loaded.checkpoint, loaded.tokenizer) if stage == "tokens" else (loaded,)
+    return measure(*given, settings)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -35,6 +38,29 @@ def test_a_stage_fits_its_schema_and_repeats_itself(loaded, settings, stage, tmp
         tables.write(stage, measured(stage, loaded, settings), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert set(tables.read(stage, tmp_path / "one")["prompt"]) == set(settings["prompts"])
+
+
+def test_tokens_say_what_makes_a_prompt_other_than_it_looks(loaded, settings, caplog):
+    prompts = settings["prompts"] | {"odd": {"text": "<s>The capital of France is ", "target": " Paris"}}
+    frame = measured("tokens", loaded, settings | {"prompts": prompts})
+    (note,) = frame.filter(prompt="odd")["note"].unique()
+    assert "holds '<s>'" in note and "two spaces" in note
+    assert set(frame.filter(pl.col("prompt") != "odd")["note"]) == {""}
+    assert [record.getMessage() for record in caplog.records] == [f"prompt odd: {note}"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("change", [{"text": "<|user|>Alice gave"}, {"target": "<|user|>"}])
+def test_a_token_without_a_row_is_refused_in_one_sentence(loaded, settings, stage, change):
+    if stage == "tokens" and "target" in change:
+        pytest.skip("cutting a prompt needs no target")
+    rows = loaded.model.spec.vocabulary
+    inner = tiny_tokenizer.train()
+    inner.add_special_tokens([f"<unused{i}>" for i in range(rows - inner.get_vocab_size())] + ["<|user|>"])
+    larger = replace(loaded, tokenizer=Tokenizer(inner, "tokenizer", "tiny", rows=rows))
+    prompts = {"bad": settings["prompts"]["alice"] | change}
+    with pytest.raises(PromptError, match=rf"'<\|user\|>' \(id {rows}\).*the token table of tiny has {rows} rows"):
+        measured(stage, larger, settings | {"prompts": prompts})
 
 
 @pytest.mark.parametrize("stage", STAGES)

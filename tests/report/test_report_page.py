@@ -108,6 +108,16 @@ def test_what_the_configuration_changed_in_a_model_stands_with_its_files(drawing
     assert 'changed by the configuration: {"rope_theta": "<b>"}' in after
 
 
+def test_what_is_to_be_known_of_how_a_prompt_is_read_stands_with_its_tokens(drawings):
+    tables = synthetic.tables(1)
+    assert "To be known" not in Page(build(tables, drawings, synthetic.settings(1))).text
+    said = {"note": pl.lit("holds '<b>'"), "bos_policy": pl.lit("added; </b> after the text is left off")}
+    tables["tokens"] = tables["tokens"].with_columns(**said)
+    text = Page(build(tables, drawings, synthetic.settings(1))).text
+    assert "To be known: holds '<b>'." in text
+    assert "added; </b> after the text is left off." in text
+
+
 def test_a_scheme_that_a_model_has_no_answers_with_is_told_and_not_drawn(drawings):
     tables = synthetic.tables(1)
     asked = tables["quantization"]

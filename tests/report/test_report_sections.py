@@ -165,7 +165,7 @@ def swept(*rows):
         [
             {"filler": "town", "repeats": 0, "tokens": distance + 5, "distance": distance, "variant": variant}
             | {"target_probability": p, "target_rank": None if p is None else int(first != " Alice")}
-            | {"top1_token": first, "status": "exceeds_positions" if p is None else "ok"}
+            | {"top1_token": first, "status": "exceeds_positions" if p is None else "ok", "beyond_context": False}
             for variant, distance, p, first in rows
         ]
     )
@@ -208,6 +208,14 @@ def test_lengths_without_positions_are_told():
         "13 tokens back."
     )
     assert distance.story(rows.clear(), {}, mixes=True) == "" and distance.swept(rows.clear()) == ""
+
+
+def test_lengths_beyond_the_stated_context_are_told():
+    rows = swept(("as_trained", 13, 0.8, " Alice"), ("as_trained", 100, 0.3, " the"), ("as_trained", 1405, None, None))
+    beyond = rows.with_columns(beyond_context=pl.col("distance") > 13)
+    said = "105 tokens are more than the context that the checkpoint states, and were measured all the same."
+    assert plain(distance.swept(beyond)).endswith(said), "what was not run was not measured"
+    assert said not in plain(distance.swept(rows))
 
 
 def reach(mixer, values):

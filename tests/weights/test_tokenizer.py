@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 import tiny_tokenizer
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers
 from tokentrail.bytelevel import legible
 from tokentrail.errors import ConfigError, PromptError, WeightsError
+from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer
 
 PLAIN = tiny_tokenizer.train()
@@ -44,10 +46,10 @@ def test_an_id_without_a_token_is_shown_as_such():
     [
         (False, "tokenizer", [], "tokenizer does not add it"),
         (False, "never", [], "tokenizer does not add it"),
-        (False, "always", [0], "added"),
+        (False, "always", [0], "added, guessed from its name"),
         (True, "tokenizer", [0], "added"),
         (True, "always", [0], "added"),
-        (True, "never", [], "tokenizer does not add it"),
+        (True, "never", [], "left off, as bos: never asks"),
     ],
 )
 def test_the_bos_policy_is_followed_once_and_recorded(own, bos, prefix, policy):
@@ -59,8 +61,6 @@ def test_the_bos_policy_is_followed_once_and_recorded(own, bos, prefix, policy):
 
 
 def test_always_without_a_bos_token_is_refused():
-    import tokenizers
-
     bare = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
     with pytest.raises(ConfigError, match=r"models\.tiny\.bos is 'always'"):
         tokenizer("always", bare)
@@ -97,4 +97,10 @@ def test_a_tokenizer_file_that_is_missing_or_damaged_is_refused(tmp_path, conten
     if file:
         file.write_text(content)
     with pytest.raises(WeightsError, match=r"tokenizer\.json"):
-        open_tokenizer(file, "tokenizer", "tiny")
+        open_tokenizer(Checkpoint({}, (), file, "0" * 64, {}), "tokenizer", "tiny")
+
+
+def test_a_character_without_a_token_is_named():
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE({"<unk>": 0, "a": 1, "b": 2}, [], unk_token="<unk>"))
+    with pytest.raises(PromptError, match="no token for '→' in the prompt 'a→b'"):
+        tokenizer(inner=inner).pieces("a→b")

@@ -201,18 +201,38 @@ def test_files_of_another_editor_are_read(folder, tmp_path, mark, ends):
 
 def test_vocab_and_merges_stand_in_for_a_tokenizer_json(get, folder):
     (folder / "tokenizer.json").unlink()
-    (folder / "vocab.json").write_text("{}")
+    (folder / "vocab.json").write_text('{"a": 0}')
     (folder / "merges.txt").write_text("")
     (folder / "tokenizer_config.json").write_text("{}")
-    opened = open_checkpoint(get())
-    assert opened.tokenizer_file is None
-    assert sorted(opened.files) == [
-        "config.json",
-        "merges.txt",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "vocab.json",
-    ]
+    weights = get()
+    assert weights.filter(pl.col("role") == "derived")["file"].to_list() == ["tokenizer.json"]
+    opened = open_checkpoint(weights)
+    assert opened.tokenizer_file.name == "tokenizer.json"
+    assert {"merges.txt", "tokenizer_config.json", "vocab.json"} <= opened.files.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"vocab.json": "{}"}, "vocab.json of model lists no token"),
+        ({"vocab.json": "["}, "vocab.json of the model is not a JSON object"),
+        ({"merges.txt": "a b"}, "merges.txt and vocab.json of model do not fit together"),
+        ({"merges.txt": "a"}, "merges.txt and vocab.json of model do not fit together"),
+        ({"config.json": '{"model_type": "granitemoehybrid"}'}, "put the tokenizer.json .* into a copy"),
+        ({"config.json": '{"model_type": "llama"}'}, "put the tokenizer.json .* into a copy"),
+        (
+            {"tokenizer_config.json": '{"add_bos_token": true, "bos_token": "<s>"}'},
+            "asks for '<s>' around each text, but vocab.json has no such token",
+        ),
+        ({"added_tokens.json": '{"<x>": 7}'}, "the added token '<x>' has the id 7 .* but 1 after"),
+    ],
+)
+def test_a_vocabulary_without_rules_or_merges_is_refused_before_anything_runs(get, folder, changes, said):
+    (folder / "tokenizer.json").unlink()
+    for name, text in ({"vocab.json": '{"a": 0}', "merges.txt": ""} | changes).items():
+        (folder / name).write_text(text)
+    with pytest.raises(WeightsError, match=said):
+        get()
 
 
 # --- what is inside the tensor files ---

@@ -11,6 +11,8 @@ from tokentrail.errors import WeightsError
 from tokentrail.weights import cache, gguf, gguf_config
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.fetch import fetch
+from tokentrail.weights.tokenizer import open_tokenizer
+from transformers import AutoTokenizer
 
 
 def convert(*parts):
@@ -356,6 +358,30 @@ def test_no_bos_is_added_unless_the_file_asks(tmp_path):
     assert tokenizer_of(path).encode("the").tokens == ["the"]
     path = tiny.gguf(tmp_path / "b.gguf", tokenizer__ggml__add_bos_token=True)
     assert tokenizer_of(path).encode("the").tokens == ["<|im_start|>", "the"]
+
+
+@pytest.mark.parametrize("bos", [False, True])
+@pytest.mark.parametrize("eos", [False, True])
+@pytest.mark.parametrize("pre", ["gpt-2", "qwen2"])
+def test_a_gguf_is_cut_as_transformers_cuts_it(tmp_path, pre, bos, eos):
+    asked = {"tokenizer__ggml__add_bos_token": bos, "tokenizer__ggml__add_eos_token": eos}
+    path = tiny.gguf(tmp_path / "a.gguf", tokenizer__ggml__pre=pre, **asked)
+    theirs = AutoTokenizer.from_pretrained(tmp_path, gguf_file=path.name)
+    weights = fetch("tiny", tiny.folder_source(tmp_path), "", tmp_path / "lock.json")
+    ours = open_tokenizer(open_checkpoint(weights), "tokenizer", "tiny")
+    for text in ("the 12 the", " the", "the ", "<|im_start|>the<|im_end|> the", "the\u2581the"):
+        assert ours.encode(text) + ours.suffix == theirs.encode(text)
+    assert ours.bos_policy.startswith("added" if bos else "tokenizer does not add it")
+    assert ours.bos_policy.endswith("; <|im_end|> after the text is left off") == eos
+    always = open_tokenizer(open_checkpoint(weights), "always", "tiny")
+    assert (always.prefix, always.bos_policy.partition(";")[0]) == ([1], "added")
+
+
+@pytest.mark.parametrize("role", ["bos", "eos"])
+def test_a_token_that_is_asked_for_and_not_named_is_refused(tmp_path, role):
+    changes = {f"tokenizer__ggml__add_{role}_token": True, f"tokenizer__ggml__{role}_token_id": None}
+    with pytest.raises(WeightsError, match=f"asks for a {role.upper()} token and names none"):
+        convert(tiny.gguf(tmp_path / "a.gguf", **changes))
 
 
 def test_llama3_adds_bos_takes_whole_words_and_cuts_three_digits(tmp_path):

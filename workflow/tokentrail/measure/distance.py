@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tokentrail.errors import PromptError
 from tokentrail.measure.asked import asked
+from tokentrail.measure.prompts import log_notes
 from tokentrail.weights.load import Loaded
 
 
@@ -54,7 +55,9 @@ def inputs(loaded: Loaded, settings: dict[str, Any]) -> tuple[list[list[Stretche
 def stretched(loaded: Loaded, settings: dict[str, Any], filler: str, paragraph: str, repeats: int) -> Stretched:
     text = " ".join([settings["head"], *[paragraph] * repeats, settings["tail"]])
     ids = loaded.tokenizer.encode(text)
-    room = loaded.model.spec.learned_positions
+    spec = loaded.model.spec
+    log_notes(loaded.tokenizer, spec.trained_positions, f"{filler} x {repeats}", text, settings["target"])
+    room = spec.learned_positions
     return Stretched(
         filler=filler,
         repeats=repeats,

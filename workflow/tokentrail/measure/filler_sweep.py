@@ -22,7 +22,7 @@ from tokentrail.weights.load import Loaded
 @torch.inference_mode()
 def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     """Table `filler_sweep`. An input that is too long for the model has a row that says so."""
-    rows = []
+    rows, context = [], loaded.model.spec.trained_positions
     stretched, refused = inputs(loaded, settings)
     for series in stretched:
         fitting = [one for one in series if one.fits]
@@ -43,7 +43,8 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
                 )
             rows += [beyond(loaded, one) | {"variant": variant} for one in series if not one.fits]
     nothing = {"target_probability": None, "target_rank": None, "top1_token": None, "top1_probability": None}
-    return tables.frame("filler_sweep", [nothing | row for row in rows], refused, model=settings["model"])
+    rows = [nothing | row | {"beyond_context": row["tokens"] > context} for row in rows]
+    return tables.frame("filler_sweep", rows, refused, model=settings["model"])
 
 
 def beyond(loaded: Loaded, one: Stretched) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def words(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[str, A
     ids: dict[str, list[int]] = {}
     for word in settings["words"]:
         with asked(refused, probe="neighbours", token=word):
-            ids[word] = tokens.tokenizer.following("", word)
+            ids[word] = tokens.tokenizer.word(word)
     for word, pieces in ids.items():
         if len(pieces) > 1:
             yield {"probe": "neighbours", "token": word, "pieces": len(pieces)}
@@ -114,7 +114,7 @@ def sample(tokens: TokenRows, without: int, count: int, seed: int) -> Tensor:
 def pairs(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for one, other in settings["pairs"]:
         with asked(refused, probe="pair", token=one, neighbour=other):
-            ids = [tokens.tokenizer.following("", word) for word in (one, other)]
+            ids = [tokens.tokenizer.word(word) for word in (one, other)]
             row = {"probe": "pair", "token": one, "neighbour": other, "pieces": max(map(len, ids))}
             if row["pieces"] == 1:
                 a, b = (tokens.table.row(i[0]) for i in ids)
@@ -128,7 +128,7 @@ def analogies(tokens: TokenRows, settings: dict[str, Any], refused: list[dict[st
         terms = [(word, sign) for sign, key in ((1.0, "plus"), (-1.0, "minus")) for word in analogy[key]]
         name, ids = sum_of(analogy), []
         with asked(refused, probe="analogy", token=name):
-            ids = [tokens.tokenizer.following("", word) for word, _ in terms]
+            ids = [tokens.tokenizer.word(word) for word, _ in terms]
         if not ids:
             continue
         if max(map(len, ids)) > 1:

@@ -12,7 +12,7 @@ from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.measure.answers import log_probabilities, rank
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import check_fits
+from tokentrail.measure.prompts import check_fits, log_notes
 from tokentrail.weights.load import Loaded
 
 
@@ -53,6 +53,9 @@ def row_of(loaded: Loaded, set_name: str, template: str, text: str, name: str) -
     pieces = loaded.tokenizer.following(prompt, f" {name}")
     ids = loaded.tokenizer.encode(prompt) + pieces[:-1]
     check_fits(loaded, f"{set_name}/{template} with {name}", len(ids))
+    log_notes(
+        loaded.tokenizer, loaded.model.spec.trained_positions, f"{set_name}/{template} with {name}", prompt, f" {name}"
+    )
     return Row(set_name, template, name, ids, pieces)
 
 

@@ -44,7 +44,7 @@ def measure(loaded: Loaded, settings: dict[str, Any]) -> pl.DataFrame:
     prompts = [prompt for prompt in encodable if layers and prompt.ids.shape[1] > 1]
     replacement = None
     with asked(refused, intervention="replace_token"):
-        replacement = loaded.tokenizer.following("", settings["replacement"])[0]  # without a BOS token before it
+        replacement = loaded.tokenizer.word(settings["replacement"])[0]
     rows = [row for prompt in prompts for row in take_apart(loaded, prompt, layers, replacement)]
     return tables.frame("sink", rows, refused, model=settings["model"])
 

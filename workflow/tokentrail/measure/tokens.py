@@ -7,17 +7,21 @@ from typing import Any
 import polars as pl
 
 from tokentrail import tables
+from tokentrail.forward.families import read_spec
 from tokentrail.measure.asked import asked
+from tokentrail.measure.prompts import log_notes
+from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer
 
 
-def measure(tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
-    """Table `tokens`. A prompt that the tokenizer rewrites has a row with the reason."""
+def measure(checkpoint: Checkpoint, tokenizer: Tokenizer, settings: dict[str, Any]) -> pl.DataFrame:
+    """Table `tokens`. A prompt that is empty, that the tokenizer rewrites or without a row has one with the reason."""
+    context = read_spec(checkpoint.config).trained_positions
     rows: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     for name, prompt in settings["prompts"].items():
         with asked(refused, prompt=name):
-            tokenizer.encode(prompt["text"])  # refuses an empty prompt
+            note = {"note": log_notes(tokenizer, context, name, prompt["text"], prompt["target"])}
             pieces = tokenizer.pieces(prompt["text"])
-            rows += [{"prompt": name, "position": position} | vars(piece) for position, piece in enumerate(pieces)]
+            rows += [{"prompt": name, "position": at} | vars(piece) | note for at, piece in enumerate(pieces)]
     return tables.frame("tokens", rows, refused, model=settings["model"], bos_policy=tokenizer.bos_policy)

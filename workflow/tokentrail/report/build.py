@@ -236,7 +236,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "parity": close,
                 "agreement": sentences.agreement(parity),
                 "budget": sentences.budget(parity),
-                "bos": ", ".join(ordered(of(tables["tokens"], model=name), "bos_policy")),
+                "bos": text.printable(", ".join(ordered(of(tables["tokens"], model=name), "bos_policy"))),
             }
         )
     return found
@@ -267,6 +267,7 @@ def reading(tables: dict[str, pl.DataFrame], model: str, prompt: str) -> dict[st
         "model": model,
         "tokens": tokens.to_dicts(),
         "cut": sentences.cut(tokens),
+        "note": text.printable("".join(tokens["note"].unique())),
         "first": answers[0] if answers else None,
         "target": next((row for row in answers if row["is_target"]), None),
         "distribution": spread[0] if spread else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokentrail.tables.columns import Table, count, number, prob, text
+from tokentrail.tables.columns import Table, count, flag, number, prob, text
 
 
 class Ablations(Table):
@@ -39,6 +39,7 @@ class FillerSweep(Table):
     target_rank = count("rank of the target", "rank", nullable=True)
     top1_token = text("most likely token", nullable=True)
     top1_probability = prob("its probability", nullable=True)
+    beyond_context = flag("longer than the context that the checkpoint states; measured all the same where it can be")
     status = text("`ok`, or `exceeds_positions` where the model has no such position", regex="^(ok|exceeds_positions)$")
     reason = text("why it was not run; empty if it was")
 

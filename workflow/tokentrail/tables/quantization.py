@@ -61,7 +61,7 @@ class QuantizationQuality(Table):
     target_rank = count("rank of the target", "rank", nullable=True)
     passage = text("passage name; empty if none is configured or none can be read")
     positions = count("predicted positions of the passage", "positions", nullable=True)
-    bos_policy = text("`added` before each window of the passage, `tokenizer has none` or `tokenizer does not add it`")
+    bos_policy = text("what is done about BOS before each window of the passage, in the words of table `tokens`")
     perplexity = number("exp of the mean negative log probability of the passage's tokens", "", min=1.0, nullable=True)
     perplexity_low = number("lower end of its interval, over positions", "", min=1.0, nullable=True)
     perplexity_high = number("upper end", "", min=1.0, nullable=True)

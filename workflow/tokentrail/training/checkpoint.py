@@ -55,7 +55,7 @@ def opened(folder: Path, model: str) -> Loaded:
     )
     return Loaded(
         model=load_model(checkpoint, block=True),
-        tokenizer=open_tokenizer(checkpoint.tokenizer_file, "tokenizer", model),
+        tokenizer=open_tokenizer(checkpoint, "tokenizer", model),
         checkpoint=checkpoint,
         device=torch.device("cpu"),
     )

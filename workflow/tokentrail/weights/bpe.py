@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import tokenizers
+from tokenizers import pre_tokenizers
 
 from tokentrail.errors import PromptError
 from tokentrail.weights.tokenizer import utf8
@@ -53,6 +54,7 @@ class ByteLevelBpe:
     """The parts of a byte-level BPE tokenizer that the replay reads."""
 
     inner: tokenizers.Tokenizer
+    pre_tokenizer: pre_tokenizers.PreTokenizer
     ranks: Mapping[tuple[str, str], int]
     vocabulary: Mapping[str, int]
     added: frozenset[str]  # tokens that are looked for in the text before anything is merged
@@ -71,7 +73,14 @@ class ByteLevelBpe:
                 f"{text[:40]!r} holds {special[0]!r}, which the tokenizer takes out whole before it merges; "
                 f"leave it out"
             )
-        return [piece for piece, _ in self.inner.pre_tokenizer.pre_tokenize_str(text)]
+        return [piece for piece, _ in self.pre_tokenizer.pre_tokenize_str(text)]
+
+    def inside_a_text(self) -> ByteLevelBpe:
+        """The same without the space that some put before a text."""
+        other = pre_tokenizers.ByteLevel()
+        stated = self.pre_tokenizer.__getstate__()
+        other.__setstate__(stated.replace(b'"add_prefix_space":true', b'"add_prefix_space":false'))
+        return replace(self, pre_tokenizer=other)
 
     def steps(self, symbols: str) -> Iterator[Step]:
         """The steps of one piece."""
@@ -100,6 +109,7 @@ def byte_level_bpe(inner: tokenizers.Tokenizer) -> ByteLevelBpe | None:
     pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
     return ByteLevelBpe(
         inner=inner,
+        pre_tokenizer=inner.pre_tokenizer,
         ranks={(left, right): rank for rank, (left, right) in enumerate(pairs)},
         vocabulary=model["vocab"],
         added=frozenset(token["content"] for token in description["added_tokens"]),

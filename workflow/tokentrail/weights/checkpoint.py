@@ -26,7 +26,7 @@ class Checkpoint:
     tensor_files: tuple[Path, ...]
     """The safetensors files, sorted by name."""
     tokenizer_file: Path | None
-    """`tokenizer.json`; None if there is none, and then `files` has `vocab.json` and `merges.txt`."""
+    """`tokenizer.json`, the model's own or derived; None only for a checkpoint that reads no text."""
     sha256: str
     """Identity of the weights: SHA-256 over the sorted (file, hash) pairs of the tensor files."""
     files: dict[str, Path] = field(repr=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, model_config, package
+from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, model_config, package, tokenizer_classes
 from tokentrail.weights.cache import Blob
 from tokentrail.weights.layout import Fetched
 from tokentrail.weights.lock import Pins
@@ -42,6 +42,7 @@ def fetch(
             stored |= {blob.name: found["dtypes"] for blob in ggufs}
             # What is said of the file itself is nearer than what is said of what it came in.
             stated = found["license"] or stated
+        derived += merged_vocabulary({blob.name: blob for blob in fetched.files}, _name(source))
         if changes:
             derived = with_changes([*fetched.files, *derived], derived, changes)
         stored |= {blob.name: inspection.dtypes(blob) for blob in derived if blob.name.endswith(".safetensors")}
@@ -68,6 +69,16 @@ def fetch(
     sources = sorted(fetched.files, **by_name)
     rows = [row(blob, "source", "config" if blob.name in pins.configured else "lock") for blob in sources]
     return pl.DataFrame(rows + [row(blob, "derived", "derived") for blob in sorted(derived, **by_name)])
+
+
+def merged_vocabulary(files: dict[str, Blob], where: str) -> list[Blob]:
+    """The tokenizer.json that vocab.json and merges.txt stand for; none if there is one already, or none to make."""
+    if "tokenizer.json" in files or "vocab.json" not in files:
+        return []
+    made = tokenizer_classes.from_vocabulary({name: blob.path for name, blob in files.items()}, where)
+    with cache.disk_errors("tokenizer.json"), cache.staging() as folder:
+        (folder / "tokenizer.json").write_text(made, encoding="utf-8")
+        return [cache.store(folder / "tokenizer.json", "tokenizer.json", how="move")]
 
 
 def with_changes(files: list[Blob], derived: list[Blob], changes: dict[str, Any]) -> list[Blob]:

@@ -43,10 +43,6 @@ def build(metadata: Mapping[str, Any], splits: Mapping[str, str], name: str) -> 
             f"{name} has tokenizer.ggml.pre = {pre!r}, which is not supported; choose a GGUF with one of "
             f"{', '.join(SUPPORTED)}, or safetensors with a tokenizer.json"
         )
-    if metadata.get("tokenizer.ggml.add_eos_token"):
-        raise WeightsError(
-            f"{name} states tokenizer.ggml.add_eos_token, which is not supported; choose a GGUF without it"
-        )
     tokens = metadata.get("tokenizer.ggml.tokens") or []
     merges = [tuple(merge.split(" ")) for merge in metadata.get("tokenizer.ggml.merges") or []]
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -70,8 +66,8 @@ def build(metadata: Mapping[str, Any], splits: Mapping[str, str], name: str) -> 
     tokenizer.add_special_tokens([AddedToken(tokens[id], normalized=False, special=True) for id in sorted(control)])
     plain = [tokens[id] for id, kind in enumerate(kinds) if kind == USER_DEFINED and id not in control]
     tokenizer.add_tokens([AddedToken(token, normalized=False, special=False) for token in plain])
-    if metadata.get("tokenizer.ggml.add_bos_token", pre in LLAMA3):
-        tokenizer.post_processor = _with_bos(metadata, tokens, name)
+    if template := _template(metadata, tokens, name, bos=pre in LLAMA3):
+        tokenizer.post_processor = template
     return tokenizer.to_str()
 
 
@@ -88,11 +84,23 @@ def _pre_tokenizer(pre: str, splits: Mapping[str, str]):
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def _with_bos(metadata: Mapping[str, Any], tokens: list[str], name: str):
+def _template(metadata: Mapping[str, Any], tokens: list[str], name: str, bos: bool):
+    """BOS before and EOS after a text, as the file says; None for neither. `bos` holds where it says nothing of BOS."""
     from tokenizers import processors
 
-    id = metadata.get("tokenizer.ggml.bos_token_id")
-    if id is None:
-        raise WeightsError(f"{name} asks for a BOS token and names none; choose another GGUF")
-    bos = tokens[id]
-    return processors.TemplateProcessing(single=f"{bos} $A", pair=f"{bos} $A {bos}:1 $B:1", special_tokens=[(bos, id)])
+    around: dict[str, list[tuple[str, int]]] = {}
+    for role, unsaid in (("bos", bos), ("eos", False)):
+        id = metadata.get(f"tokenizer.ggml.{role}_token_id")
+        added = metadata.get(f"tokenizer.ggml.add_{role}_token", unsaid)
+        if added and id is None:
+            raise WeightsError(f"{name} asks for a {role.upper()} token and names none; choose another GGUF")
+        around[role] = [(tokens[id], id)] if added else []
+    before, after = ([token for token, _ in around[role]] for role in ("bos", "eos"))
+    if not before + after:
+        return None
+    single = [*before, "$A", *after]
+    return processors.TemplateProcessing(
+        single=single,
+        pair=[*single, *(f"{piece}:1" for piece in [*before, "$B", *after])],
+        special_tokens=list(dict(around["bos"] + around["eos"]).items()),
+    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tokentrail.errors import WeightsError
+from tokentrail.weights import stated_tokens
 from tokentrail.weights.cache import Blob
 
 WHOLE = "model.safetensors"
@@ -151,7 +152,7 @@ def _chosen(there: list[str], chosen: str, where: Place) -> list[str]:
             f"{where} holds no tokenizer.json, nor vocab.json and merges.txt; "
             f"{where.add('the tokenizer.json of the model')}"
         )
-    settings = [name for name in ("tokenizer_config.json",) if name in there]
+    settings = [name for name in stated_tokens.FILES if name in there]
     return ["config.json", *tensors, *tokenizer, *settings]
 
 

@@ -44,7 +44,7 @@ def load(weights: pl.DataFrame, settings: dict[str, Any], block: bool = True, de
     device = usable_device(settings["device"])
     return Loaded(
         model=load_model(checkpoint, device=device, block=block, decode=decode),
-        tokenizer=open_tokenizer(checkpoint.tokenizer_file, settings["bos"], settings["model"]),
+        tokenizer=open_tokenizer(checkpoint, settings["bos"], settings["model"]),
         checkpoint=checkpoint,
         device=device,
     )

@@ -65,6 +65,13 @@ def swept(rows: pl.DataFrame) -> Markup:
                 " or ".join(map(whole, beyond)), "this length was" if len(beyond) == 1 else "these lengths were"
             )
         )
+    unseen = rows.filter(pl.col("beyond_context") & (pl.col("status") == "ok"))["tokens"].unique().sort().to_list()
+    if unseen:
+        parts.append(
+            Markup(
+                "{} tokens are more than the context that the checkpoint states, and were measured all the same."
+            ).format(" and ".join(map(whole, unseen)))
+        )
     return Markup(" ").join(parts)
 
 
