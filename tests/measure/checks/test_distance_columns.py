@@ -33,7 +33,7 @@ def fits(tiny, ids):
 @recomputes(
     "filler_sweep",
     *("filler", "repeats", "tokens", "distance", "variant", "target_probability", "target_rank", "top1_token"),
-    *("top1_probability", "status"),
+    *("top1_probability", "status", "reason"),
     key=("filler", "repeats", "variant"),
 )
 def test_filler_sweep(tiny):
@@ -44,9 +44,15 @@ def test_filler_sweep(tiny):
         target = tiny.after(text, " Mirabel")[0]
         for variant, change in (("as_trained", {}), ("attention_off", off)):
             if fits(tiny, ids):
-                said = answer_columns(tiny, last_logits(tiny.model, ids, change), target) | {"status": "ok"}
+                said = answer_columns(tiny, last_logits(tiny.model, ids, change), target) | {
+                    "status": "ok",
+                    "reason": "",
+                }
             else:
-                said = nothing | {"status": "exceeds_positions"}
+                said = nothing | {
+                    "status": "exceeds_positions",
+                    "reason": f"{len(ids)} tokens, but the model has 64 positions",
+                }
             rows.append(about | {"variant": variant} | said)
     assert {row["status"] for row in rows} == ({"ok", "exceeds_positions"} if tiny.name == "gpt2" else {"ok"})
     return filler_sweep.measure(tiny.loaded, tiny.settings(**SETTINGS)), rows
@@ -69,7 +75,7 @@ def test_long_range(tiny):
                 if kind == "attention":
                     weight = sum(tensors["pattern", layer][head, -1, p].item() for p in name)
                 else:
-                    decay = math.exp(tiny.model.layers[layer].mixer.A_log[head].item())
+                    decay = math.exp(tiny.model.layers[layer]["mixer"].cell.A_log[head].item())
                     left = 1.0
                     for position in range(max(name) + 1, len(ids)):
                         left *= math.exp(-decay * tensors["dt", layer][position, head].item())
