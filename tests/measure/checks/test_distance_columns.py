@@ -33,7 +33,7 @@ def fits(tiny, ids):
 @recomputes(
     "filler_sweep",
     *("filler", "repeats", "tokens", "distance", "variant", "target_probability", "target_rank", "top1_token"),
-    *("top1_probability", "status", "reason"),
+    *("top1_probability", "status", "reason", "beyond_context"),
     key=("filler", "repeats", "variant"),
 )
 def test_filler_sweep(tiny):
@@ -53,7 +53,8 @@ def test_filler_sweep(tiny):
                     "status": "exceeds_positions",
                     "reason": f"{len(ids)} tokens, but the model has 64 positions",
                 }
-            rows.append(about | {"variant": variant} | said)
+            rows.append(about | {"variant": variant, "beyond_context": len(ids) > tiny.context} | said)
+    assert {row["beyond_context"] for row in rows} == ({False} if tiny.name == "granite" else {True, False})
     assert {row["status"] for row in rows} == ({"ok", "exceeds_positions"} if tiny.name == "gpt2" else {"ok"})
     return filler_sweep.measure(tiny.loaded, tiny.settings(**SETTINGS)), rows
 

@@ -10,20 +10,27 @@ from definitions import BYTES, raw_bytes
 from tiny_models import PROMPTS
 from tokentrail.measure import merges, tokens
 
-TEXTS = PROMPTS | {"accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"}}
+TEXTS = PROMPTS | {
+    "accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"},
+    "space": {"text": "Tom met ", "target": " Bob"},
+    "long": {"text": "Bob" + " Bob" * 70, "target": " Bob"},
+}
 WORDS = [" Mirabel", "book", "Tom a"]
 
 
 @recomputes(
     "tokens",
-    *("prompt", "position", "token_id", "token", "byte_start", "byte_end", "special", "bos_policy"),
+    *("prompt", "position", "token_id", "token", "byte_start", "byte_end", "special", "bos_policy", "note"),
     key=("prompt", "position"),
 )
 def test_tokens(tiny):
     rows = []
     policy = "added" if tiny.bos else "tokenizer does not add it"
+    two_spaces = "the text ends in a space and the target begins with one, so the answer is read after two spaces"
     for prompt, entry in TEXTS.items():
-        end = 0
+        end, length = 0, len(tiny.ids(entry["text"]))
+        too_long = f"{length} tokens, beyond the {tiny.context:,} that the checkpoint states as its context"
+        note = {"space": two_spaces, "long": too_long if length > tiny.context else ""}.get(prompt, "")
         for position, token in enumerate(tiny.ids(entry["text"])):
             special = position < len(tiny.bos)
             start, end = (0, 0) if special else (end, end + len(raw_bytes(tiny.inner, token)))
@@ -37,11 +44,12 @@ def test_tokens(tiny):
                     "byte_end": end,
                     "special": special,
                     "bos_policy": policy,
+                    "note": note,
                 }
             )
         assert end == len(entry["text"].encode())
     assert any("<0x" in row["token"] for row in rows), "a token that is no whole character"
-    return tokens.measure(tiny.tokenizer, tiny.settings(prompts=TEXTS)), rows
+    return tokens.measure(tiny.checkpoint, tiny.tokenizer, tiny.settings(prompts=TEXTS)), rows
 
 
 @recomputes(

@@ -19,7 +19,10 @@ CONFIGS = {
     # learned positions, biases, LayerNorm, a tied head
     "gpt2": VARIANTS["gpt2"] | {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64},
     # grouped queries whose heads are not width / heads wide, normalised and rotated
-    "qwen3": VARIANTS["qwen3"] | NARROW | {"num_hidden_layers": 2, "head_dim": 16, "intermediate_size": 64},
+    "qwen3": VARIANTS["qwen3"]
+    | NARROW
+    | {"num_hidden_layers": 2, "head_dim": 16, "intermediate_size": 64}
+    | {"max_position_embeddings": 64},
     # Mamba2 with two groups beside attention, every multiplier, biases, and a BOS token before each text
     "granite": VARIANTS["granite-two-groups"]
     | NARROW
@@ -90,6 +93,11 @@ class Tiny:
         if self.name == "granite":
             return ["mamba2" if kind == "mamba" else "attention" for kind in self.config["layer_types"]]
         return ["attention"] * len(self.model.layers)
+
+    @property
+    def context(self) -> int:
+        """The tokens that the checkpoint states as its context."""
+        return self.config.get("n_positions") or self.config["max_position_embeddings"]
 
     @property
     def residual_scale(self) -> float:
