@@ -8,7 +8,8 @@ from column_checks import recomputes
 from definitions import answer_columns, last_logits, seen
 from tokentrail.measure import filler_sweep, long_range
 
-HEAD, TAIL = "Mirabel gave Bob a book.", "Later, Bob gave the book back to"
+BEFORE = "In the morning,"
+HEAD, TAIL = f"{BEFORE} Mirabel gave Bob a book.", "Later, Bob gave the book back to"
 FILLERS = {"japan": "The capital of Japan is Tokyo.", "carol": "Carol met Mirabel."}
 REPEATS = [0, 9, 1]
 SETTINGS = {"head": HEAD, "tail": TAIL, "target": " Mirabel", "fillers": FILLERS, "repeats": REPEATS}
@@ -20,7 +21,7 @@ def inputs(tiny):
         for repeats in REPEATS:
             text = HEAD + f" {paragraph}" * repeats + f" {TAIL}"
             ids = tiny.ids(text)
-            name = range(len(tiny.bos), len(tiny.ids("Mirabel")))  # the head begins with it
+            name = range(len(tiny.ids(BEFORE)), len(tiny.ids(f"{BEFORE} Mirabel")))
             assert ids[: len(tiny.ids(HEAD))] == tiny.ids(HEAD) and len(name) > 1
             about = {"filler": filler, "repeats": repeats, "tokens": len(ids)}
             yield about | {"distance": len(ids) - 1 - max(name)}, text, ids, list(name)
@@ -85,10 +86,10 @@ def test_long_range(tiny):
     return long_range.measure(tiny.loaded, tiny.settings(**SETTINGS)), rows
 
 
-def test_a_name_that_does_not_begin_the_text_is_found_at_its_first_place(tiny):
-    head = "In the morning, Mirabel gave Bob a book."
+def test_a_name_that_begins_the_text_is_found_without_its_space(tiny):
+    head = "Mirabel gave Bob a book."
     settings = tiny.settings(**SETTINGS | {"head": head, "repeats": [0], "target": " Mirabel"})
     frame = long_range.measure(tiny.loaded, settings).filter(filler="carol")
     ids = tiny.ids(f"{head} {TAIL}")
-    last_piece = len(tiny.ids("In the morning, Mirabel")) - 1
+    last_piece = len(tiny.ids("Mirabel")) - 1
     assert set(frame["distance"]) == {len(ids) - 1 - last_piece}

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from column_checks import recomputes
 from definitions import deviation, euclidean, in_order, last_logits, mean, rms, seen
+from tiny_models import PROMPTS
 from tokentrail.measure import attribution, block, mlp, residual
 
 STREAM = ("embed", "resid_pre", "mixer_in", "mixer_out", "resid_mid", "ffn_in", "ffn_out", "resid_post", "final_norm")
@@ -65,6 +66,9 @@ def test_mlp(tiny):
     return mlp.measure(tiny.loaded, tiny.settings()), rows
 
 
+LIKELY = {"likely": {"text": "Later, Bob Tom Tom Tom", "target": " Tom"}}  # what GPT-2's tiny model says itself
+
+
 @recomputes(
     "attribution",
     *("prompt", "layer", "site", "head", "mixer", "target_token", "rival_token"),
@@ -73,8 +77,9 @@ def test_mlp(tiny):
 )
 def test_attribution(tiny):
     rows, model, layers = [], tiny.model, len(tiny.kinds)
-    for prompt, ids, target in tiny.prompts():
+    for prompt, ids, target in tiny.prompts(PROMPTS | LIKELY):
         logits = last_logits(model, ids)
+        assert (in_order(logits)[0] == target) == (prompt == "likely" and tiny.name == "gpt2")
         rival = next(token for token in in_order(logits) if token != target)
         tensors = seen(model, ids, "embed", "z", "ffn_out", "resid_post")
         stream = tensors["resid_post", layers - 1][-1].tolist()
@@ -117,7 +122,7 @@ def test_attribution(tiny):
             own.append(same | about | shares)
         assert math.isclose(sum(row["target_logit_contribution"] for row in own), logits[target], abs_tol=1e-9)
         rows += own
-    return attribution.measure(tiny.loaded, tiny.settings()), rows
+    return attribution.measure(tiny.loaded, tiny.settings(prompts=PROMPTS | LIKELY)), rows
 
 
 def scaled(tiny, vector):

@@ -120,9 +120,9 @@ class Tiny:
     def text_of(self, token_id: int) -> str:
         return definitions.text_of(self.inner, token_id)
 
-    def prompts(self):
+    def prompts(self, prompts=PROMPTS):
         """Each prompt's name, ids, and the first id of its target."""
-        for name, prompt in PROMPTS.items():
+        for name, prompt in prompts.items():
             yield name, self.ids(prompt["text"]), self.after(prompt["text"], prompt["target"])[0]
 
     def settings(self, **more) -> dict:
