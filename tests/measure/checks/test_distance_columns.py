@@ -11,7 +11,7 @@ from tokentrail.measure import filler_sweep, long_range
 BEFORE = "In the morning,"
 HEAD, TAIL = f"{BEFORE} Mirabel gave Bob a book.", "Later, Bob gave the book back to"
 FILLERS = {"japan": "The capital of Japan is Tokyo.", "carol": "Carol met Mirabel."}
-REPEATS = [0, 9, 1]
+REPEATS = [0, 6, 1]
 SETTINGS = {"head": HEAD, "tail": TAIL, "target": " Mirabel", "fillers": FILLERS, "repeats": REPEATS}
 
 

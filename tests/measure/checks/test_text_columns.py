@@ -13,7 +13,8 @@ from tokentrail.measure import merges, tokens
 TEXTS = PROMPTS | {
     "accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"},
     "space": {"text": "Tom met ", "target": " Bob"},
-    "long": {"text": "Bob" + " Bob" * 70, "target": " Bob"},
+    "full": {"text": "Bob" + " Bob" * 62, "target": " Bob"},  # 64 tokens without BOS
+    "long": {"text": "Bob" + " Bob" * 63, "target": " Bob"},
 }
 WORDS = [" Mirabel", "book", "Tom a"]
 
@@ -30,7 +31,7 @@ def test_tokens(tiny):
     for prompt, entry in TEXTS.items():
         end, length = 0, len(tiny.ids(entry["text"]))
         too_long = f"{length} tokens, beyond the {tiny.context:,} that the checkpoint states as its context"
-        note = {"space": two_spaces, "long": too_long if length > tiny.context else ""}.get(prompt, "")
+        note = too_long if length > tiny.context else {"space": two_spaces}.get(prompt, "")
         for position, token in enumerate(tiny.ids(entry["text"])):
             special = position < len(tiny.bos)
             start, end = (0, 0) if special else (end, end + len(raw_bytes(tiny.inner, token)))
