@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 import polars as pl
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 CLAIMED: dict[str, set[str]] = {}
 """The columns of each table that some check works out."""

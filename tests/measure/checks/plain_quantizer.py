@@ -112,9 +112,9 @@ def matrices_of(model, kinds) -> dict[str, Tensor]:
         found["positions"] = model.positions
     for i, (kind, layer) in enumerate(zip(kinds, model.layers, strict=True)):
         for name in ("qkv", "out") if kind == "attention" else ("in_proj", "out_proj"):
-            found[f"layers.{i}.mixer.{name}.weight"] = getattr(layer.mixer, name).weight
+            found[f"layers.{i}.mixer.{name}.weight"] = getattr(layer["mixer"].cell, name).weight
         for name in ("up", "down"):
-            found[f"layers.{i}.ffn.{name}.weight"] = getattr(layer.ffn, name).weight
+            found[f"layers.{i}.ffn.{name}.weight"] = getattr(layer["ffn"].cell, name).weight
     return found
 
 
@@ -134,9 +134,9 @@ def with_weights(model, changed: dict[str, Tensor]):
     for name, weight in changed.items():
         if name.startswith("layers."):
             _, layer, part, cell, _ = name.split(".")
-            of_part = getattr(layers[int(layer)], part)
-            linear = getattr(of_part, cell)._replace(weight=weight)
-            layers[int(layer)] = layers[int(layer)]._replace(**{part: of_part._replace(**{cell: linear})})
+            sub = layers[int(layer)][part]
+            linear = getattr(sub.cell, cell)._replace(weight=weight)
+            layers[int(layer)] = layers[int(layer)] | {part: sub._replace(cell=sub.cell._replace(**{cell: linear}))}
     model = replace(model, layers=tuple(layers))
     for name in ("tokens", "positions"):
         if name in changed:

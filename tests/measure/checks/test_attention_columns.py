@@ -43,7 +43,7 @@ def weights_of(tiny, ids, layer):
     found = []
     for h in range(heads):
         group = h // (heads // groups)
-        decay = math.exp(tiny.model.layers[layer].mixer.A_log[h].item())
+        decay = math.exp(tiny.model.layers[layer]["mixer"].cell.A_log[h].item())
         b = [row[inner + group * n : inner + (group + 1) * n] for row in conv]
         c = [row[inner + (groups + group) * n : inner + (groups + group + 1) * n] for row in conv]
         found.append(

@@ -90,7 +90,7 @@ CELLS = {
         ("size", "layers", "", "2"),
         ("size", "width", "", "32"),
         ("size", "vocabulary", "", "338"),
-        ("size", "context", "", "4096 tokens stated"),
+        ("size", "context", "", "64 tokens stated"),
         ("embed", "token table", "", "as stored"),
         ("embed", "positions", "", "none added; queries and keys are rotated (RoPE)"),
         ("norm", "rmsnorm", "", "eps 1e-05"),

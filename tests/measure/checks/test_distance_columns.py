@@ -8,9 +8,10 @@ from column_checks import recomputes
 from definitions import answer_columns, last_logits, seen
 from tokentrail.measure import filler_sweep, long_range
 
-HEAD, TAIL = "Mirabel gave Bob a book.", "Later, Bob gave the book back to"
+BEFORE = "In the morning,"
+HEAD, TAIL = f"{BEFORE} Mirabel gave Bob a book.", "Later, Bob gave the book back to"
 FILLERS = {"japan": "The capital of Japan is Tokyo.", "carol": "Carol met Mirabel."}
-REPEATS = [0, 9, 1]
+REPEATS = [0, 6, 1]
 SETTINGS = {"head": HEAD, "tail": TAIL, "target": " Mirabel", "fillers": FILLERS, "repeats": REPEATS}
 
 
@@ -20,7 +21,7 @@ def inputs(tiny):
         for repeats in REPEATS:
             text = HEAD + f" {paragraph}" * repeats + f" {TAIL}"
             ids = tiny.ids(text)
-            name = range(len(tiny.bos), len(tiny.ids("Mirabel")))  # the head begins with it
+            name = range(len(tiny.ids(BEFORE)), len(tiny.ids(f"{BEFORE} Mirabel")))
             assert ids[: len(tiny.ids(HEAD))] == tiny.ids(HEAD) and len(name) > 1
             about = {"filler": filler, "repeats": repeats, "tokens": len(ids)}
             yield about | {"distance": len(ids) - 1 - max(name)}, text, ids, list(name)
@@ -33,7 +34,7 @@ def fits(tiny, ids):
 @recomputes(
     "filler_sweep",
     *("filler", "repeats", "tokens", "distance", "variant", "target_probability", "target_rank", "top1_token"),
-    *("top1_probability", "status", "beyond_context"),
+    *("top1_probability", "status", "reason", "beyond_context"),
     key=("filler", "repeats", "variant"),
 )
 def test_filler_sweep(tiny):
@@ -46,10 +47,17 @@ def test_filler_sweep(tiny):
         target = tiny.after(text, " Mirabel")[0]
         for variant, change in (("as_trained", {}), ("attention_off", off)):
             if fits(tiny, ids):
-                said = answer_columns(tiny, last_logits(tiny.model, ids, change), target) | {"status": "ok"}
+                said = answer_columns(tiny, last_logits(tiny.model, ids, change), target) | {
+                    "status": "ok",
+                    "reason": "",
+                }
             else:
-                said = nothing | {"status": "exceeds_positions"}
-            rows.append(about | {"variant": variant} | said)
+                said = nothing | {
+                    "status": "exceeds_positions",
+                    "reason": f"{len(ids)} tokens, but the model has 64 positions",
+                }
+            rows.append(about | {"variant": variant, "beyond_context": len(ids) > tiny.context} | said)
+    assert {row["beyond_context"] for row in rows} == ({False} if tiny.name == "granite" else {True, False})
     assert {row["status"] for row in rows} == ({"ok", "exceeds_positions"} if tiny.name == "gpt2" else {"ok"})
     return filler_sweep.measure(tiny.loaded, tiny.settings(**SETTINGS)), rows
 
@@ -71,7 +79,7 @@ def test_long_range(tiny):
                 if kind == "attention":
                     weight = sum(tensors["pattern", layer][head, -1, p].item() for p in name)
                 else:
-                    decay = math.exp(tiny.model.layers[layer].mixer.A_log[head].item())
+                    decay = math.exp(tiny.model.layers[layer]["mixer"].cell.A_log[head].item())
                     left = 1.0
                     for position in range(max(name) + 1, len(ids)):
                         left *= math.exp(-decay * tensors["dt", layer][position, head].item())
@@ -80,10 +88,10 @@ def test_long_range(tiny):
     return long_range.measure(tiny.loaded, tiny.settings(**SETTINGS)), rows
 
 
-def test_a_name_that_does_not_begin_the_text_is_found_at_its_first_place(tiny):
-    head = "In the morning, Mirabel gave Bob a book."
+def test_a_name_that_begins_the_text_is_found_without_its_space(tiny):
+    head = "Mirabel gave Bob a book."
     settings = tiny.settings(**SETTINGS | {"head": head, "repeats": [0], "target": " Mirabel"})
     frame = long_range.measure(tiny.loaded, settings).filter(filler="carol")
     ids = tiny.ids(f"{head} {TAIL}")
-    last_piece = len(tiny.ids("In the morning, Mirabel")) - 1
+    last_piece = len(tiny.ids("Mirabel")) - 1
     assert set(frame["distance"]) == {len(ids) - 1 - last_piece}

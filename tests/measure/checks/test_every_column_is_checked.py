@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from column_checks import CHECKED_ELSEWHERE, CLAIMED, EXEMPT
-from tokentrail.tables import TABLES
+from tokentrail.tables.lists import TABLES
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -18,8 +18,9 @@ def apart(tiny):
     """The tiny model in float32 with one weight changed, and transformers' own of the unchanged checkpoint."""
     loaded = tiny.fresh()
     layers = list(loaded.model.layers)
-    up = layers[-1].ffn.up
-    layers[-1] = layers[-1]._replace(ffn=layers[-1].ffn._replace(up=up._replace(weight=up.weight * 1.5)))
+    ffn = layers[-1]["ffn"]
+    up = ffn.cell.up._replace(weight=ffn.cell.up.weight * 1.5)
+    layers[-1] = layers[-1] | {"ffn": ffn._replace(cell=ffn.cell._replace(up=up))}
     loaded = dataclasses.replace(loaded, model=dataclasses.replace(loaded.model, layers=tuple(layers)))
     reference = transformers.AutoModelForCausalLM.from_pretrained(
         tiny.folder, dtype=torch.float32, attn_implementation="eager"

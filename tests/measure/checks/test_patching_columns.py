@@ -9,10 +9,10 @@ from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward
 from tokentrail.measure import patching
 
-START, END = "Tom met", " and Bob gave"
-PROMPTS = {  # two names of as many pieces, of which some are the same
-    "paris": {"text": f"{START} Paris{END}", "target": " Paris"},
-    "parel": {"text": f"{START} Parel{END}", "target": " Carol"},
+START = "Tom met"
+PROMPTS = {  # two names of as many pieces, of which some are the same, and another difference after them
+    "paris": {"text": f"{START} Paris and Bob gave", "target": " Paris"},
+    "parel": {"text": f"{START} Parel and Tom gave", "target": " Carol"},
 }
 
 

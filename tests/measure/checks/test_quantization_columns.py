@@ -14,7 +14,9 @@ from plain_quantizer import DEFAULTS, matrices_of, part_of, payload, quantized, 
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure import quantization, quantization_error, quantization_quality, quantization_timing
 from tokentrail.quantize.packed import read_packed, write_packed
+from tokentrail.quantize.payload import matrix_payload
 from tokentrail.quantize.scheme import Scheme
+from tokentrail.tables import schema_of
 from tokentrail.weights.load import load_model
 
 SCHEMES = {
@@ -29,6 +31,7 @@ SCHEMES = {
     "q4-packed": {"bits": 4, "group_size": 32, "scales": "bfloat16", "packed": True},
     "q3-packed": {"bits": 3, "group_size": 32, "scales": "bfloat16", "packed": True},
 }
+ASKED = ("weights", "one_at_a_time", "packed")  # what is asked of a scheme and is no part of it
 DETAILS = {
     "q4": "4 bits, groups of 16 along the input, symmetric, largest weight / 7, float16 scales",
     "q3-middles": "3 bits, groups of 24 along the input, asymmetric, range / 7, bfloat16 scales",
@@ -290,7 +293,7 @@ def test_quantization_quality(tiny, quality, plain, tmp_path):
         if name != "q4-packed":
             continue
         path = tmp_path / "packed.safetensors"
-        kept = {key: value for key, value in scheme.items() if key not in ("weights", "one_at_a_time", "packed")}
+        kept = {key: value for key, value in scheme.items() if key not in ASKED}
         write_packed(tiny.checkpoint, Scheme(**kept), frozenset(tensors), path)
         packed, exact = read_packed(path), read_packed(path, torch.float32)
         with torch.inference_mode():
@@ -302,6 +305,13 @@ def test_quantization_quality(tiny, quality, plain, tmp_path):
             }
         row(packed, size, **about, **apart, execution="packed", stored_bytes=path.stat().st_size)
     return quality, rows
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_rows_end_in_whole_bytes(name):
+    """No row of a tiny model has codes that leave a byte half full."""
+    scheme = {key: value for key, value in (DEFAULTS | SCHEMES[name]).items() if key not in ASKED}
+    assert matrix_payload((5, 51), Scheme(**scheme)) == payload((5, 51), scheme)
 
 
 # quantization_timing and quantization
@@ -341,7 +351,7 @@ def test_quantization_timing(tiny, settings, monkeypatch):
     return frame, rows
 
 
-QUALITY = [column for column in quantization.TABLES["quantization_quality"].column_names() if column != "model"]
+QUALITY = [column for column in schema_of("quantization_quality").column_names() if column != "model"]
 
 
 TIMED = ("resident_bytes", *(f"{kind}{end}_ms" for kind in ("decode", "prefill") for end in ("", "_low", "_high")))

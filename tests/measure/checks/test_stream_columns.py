@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from column_checks import recomputes
 from definitions import deviation, euclidean, in_order, last_logits, mean, rms, seen
+from tiny_models import PROMPTS
 from tokentrail.measure import attribution, block, mlp, residual
 
 STREAM = ("embed", "resid_pre", "mixer_in", "mixer_out", "resid_mid", "ffn_in", "ffn_out", "resid_post", "final_norm")
@@ -65,6 +66,9 @@ def test_mlp(tiny):
     return mlp.measure(tiny.loaded, tiny.settings()), rows
 
 
+LIKELY = {"likely": {"text": "Later, Bob Tom Tom Tom", "target": " Tom"}}  # what GPT-2's tiny model says itself
+
+
 @recomputes(
     "attribution",
     *("prompt", "layer", "site", "head", "mixer", "target_token", "rival_token"),
@@ -73,8 +77,9 @@ def test_mlp(tiny):
 )
 def test_attribution(tiny):
     rows, model, layers = [], tiny.model, len(tiny.kinds)
-    for prompt, ids, target in tiny.prompts():
+    for prompt, ids, target in tiny.prompts(PROMPTS | LIKELY):
         logits = last_logits(model, ids)
+        assert (in_order(logits)[0] == target) == (prompt == "likely" and tiny.name == "gpt2")
         rival = next(token for token in in_order(logits) if token != target)
         tensors = seen(model, ids, "embed", "z", "ffn_out", "resid_post")
         stream = tensors["resid_post", layers - 1][-1].tolist()
@@ -94,7 +99,7 @@ def test_attribution(tiny):
 
         added = [(0, "embed", None, "", tensors["embed", -1][-1].tolist())]
         for i, kind in enumerate(tiny.kinds):
-            mixer = model.layers[i].mixer
+            mixer = model.layers[i]["mixer"].cell
             out = mixer.out if kind == "attention" else mixer.out_proj
             for head, z in enumerate(tensors["z", i][:, -1]):
                 columns = out.weight[:, head * len(z) : (head + 1) * len(z)]
@@ -117,7 +122,7 @@ def test_attribution(tiny):
             own.append(same | about | shares)
         assert math.isclose(sum(row["target_logit_contribution"] for row in own), logits[target], abs_tol=1e-9)
         rows += own
-    return attribution.measure(tiny.loaded, tiny.settings()), rows
+    return attribution.measure(tiny.loaded, tiny.settings(prompts=PROMPTS | LIKELY)), rows
 
 
 def scaled(tiny, vector):
@@ -127,7 +132,6 @@ def scaled(tiny, vector):
 @recomputes(
     "block",
     *("prompt", "layer", "mixer", "order", "step", "site", "shape", "l2_norm", "rms", "mean", "deviation"),
-    "max_abs_diff",
     key=("prompt", "layer", "order"),
 )
 def test_block(tiny):
@@ -149,7 +153,6 @@ def test_block(tiny):
                         "rms": rms(x),
                         "mean": mean(x),
                         "deviation": deviation(x),
-                        "max_abs_diff": 0.0 if site else None,
                     }
                 )
     return block.measure(tiny.loaded, tiny.settings()), rows
@@ -170,17 +173,17 @@ def steps(tiny, ids, layer):
 
     if layer == 0:
         scale = tiny.config.get("embedding_multiplier", 1.0)
-        yield of_tokens("token rows", "", torch.stack([tiny.model.tokens[i] * scale for i in ids]))
+        yield of_tokens("token rows", "token_rows", torch.stack([tiny.model.tokens[i] * scale for i in ids]))
         if tiny.name == "gpt2":
-            yield of_tokens("position rows", "", tiny.model.positions[: len(ids)])
+            yield of_tokens("position rows", "position_rows", tiny.model.positions[: len(ids)])
     yield of_tokens("stream entering", "resid_pre", at["resid_pre"])
-    yield of_tokens("after the norm", "mixer_in", at["mixer_in"])
+    yield of_tokens("norm before the mixer", "mixer_in", at["mixer_in"])
     mix = attention_steps if tiny.kinds[layer] == "attention" else mamba2_steps
-    yield from mix(tiny, weights.mixer, at, of_tokens, of_heads)
+    yield from mix(tiny, weights["mixer"].cell, at, of_tokens, of_heads)
     yield of_tokens("stream after the mixer", "resid_mid", at["resid_mid"])
-    yield of_tokens("after the second norm", "ffn_in", at["ffn_in"])
+    yield of_tokens("norm before the FFN", "ffn_in", at["ffn_in"])
     widened = "FFN widened" if tiny.name == "gpt2" else "FFN gate and up together"
-    yield of_tokens(widened, "", product(weights.ffn.up, at["ffn_in"]))
+    yield of_tokens(widened, "ffn_up", product(weights["ffn"].cell.up, at["ffn_in"]))
     yield of_tokens("FFN activated", "ffn_act", at["ffn_act"])
     yield of_tokens("FFN update", "ffn_out", at["ffn_out"])
     yield of_tokens("stream leaving", "resid_post", at["resid_post"])
@@ -193,22 +196,20 @@ def product(linear, x):
 
 def attention_steps(tiny, weights, at, of_tokens, of_heads):
     together = product(weights.qkv, at["mixer_in"])
-    yield of_tokens("q, k and v together", "", together)
+    yield of_tokens("q, k and v together", "qkv", together)
     size, how = at["q"].shape[2], {"qwen3": "normalised and rotated"}.get(tiny.name)
     if how:
         by_head = [together[:, start : start + size] for start in range(0, together.shape[1], size)]
-        yield of_heads("queries by head", "", torch.stack(by_head[:4]))
-        yield of_heads("keys by head", "", torch.stack(by_head[4:6]))
+        yield of_heads("queries and keys by head", "qk", torch.stack(by_head[:6]))
     yield of_heads(f"queries, {how}" if how else "queries by head", "q", at["q"])
     yield of_heads(f"keys, {how}" if how else "keys by head", "k", at["k"])
     yield of_heads("values by head", "v", at["v"])
     shared = len(at["q"]) // len(at["k"])
     scale = tiny.config.get("attention_multiplier", size**-0.5)
     scores = [scale * q @ at["k"][head // shared].T for head, q in enumerate(at["q"])]
-    yield of_heads("scores", "", torch.stack(scores))
+    yield of_heads("scores", "scores", torch.stack(scores))
     yield of_heads("attention weights", "pattern", at["pattern"])
     yield of_heads("weighted values", "z", at["z"])
-    yield of_tokens("heads side by side", "", torch.cat(list(at["z"]), dim=1))
     yield of_tokens("attention update", "mixer_out", at["mixer_out"])
 
 
@@ -217,16 +218,16 @@ def mamba2_steps(tiny, weights, at, of_tokens, of_heads):
     inner, tokens = heads * tiny.config["mamba_d_head"], len(at["mixer_in"])
     together = product(weights.in_proj, at["mixer_in"])
     gate, conv = together[:, :inner], at["conv_out"]
-    yield of_tokens("gate, x, B, C, dt together", "", together)
-    yield of_tokens("gate", "", gate)
-    yield of_tokens("x, B and C", "", together[:, inner:-heads])
+    yield of_tokens("gate, x, B, C, dt together", "in_proj", together)
+    yield of_tokens("gate", "gate", gate)
+    yield of_tokens("x, B and C", "conv_in", together[:, inner:-heads])
     yield of_tokens("convolution and SiLU", "conv_out", conv)
-    yield of_tokens("x by head", "", conv[:, :inner].reshape(tokens, heads, -1))
-    yield of_tokens("B", "", conv[:, inner : inner + groups * n].reshape(tokens, groups, n))
-    yield of_tokens("C", "", conv[:, inner + groups * n :].reshape(tokens, groups, n))
+    yield of_tokens("x by head", "ssm_x", conv[:, :inner].reshape(tokens, heads, -1))
+    yield of_tokens("B", "B", conv[:, inner : inner + groups * n].reshape(tokens, groups, n))
+    yield of_tokens("C", "C", conv[:, inner + groups * n :].reshape(tokens, groups, n))
     yield of_tokens("step sizes", "dt", at["dt"])
     yield of_heads("the recurrence unrolled", "pattern", at["pattern"])
     yield of_tokens("state read, plus the skip", "ssm_y", at["ssm_y"])
-    yield of_tokens("gated", "", at["ssm_y"].reshape(tokens, -1) * F.silu(gate))
+    yield of_tokens("gated", "gated", at["ssm_y"].reshape(tokens, -1) * F.silu(gate))
     yield of_heads("after the gated norm", "z", at["z"])
     yield of_tokens("Mamba2 update", "mixer_out", at["mixer_out"])

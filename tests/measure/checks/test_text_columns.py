@@ -10,7 +10,12 @@ from definitions import BYTES, raw_bytes
 from tiny_models import PROMPTS
 from tokentrail.measure import merges, tokens
 
-TEXTS = PROMPTS | {"accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"}}
+TEXTS = PROMPTS | {
+    "accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"},
+    "space": {"text": "Tom met ", "target": " Bob"},
+    "full": {"text": "Bob" + " Bob" * 62, "target": " Bob"},  # 64 tokens without BOS
+    "long": {"text": "Bob" + " Bob" * 63, "target": " Bob"},
+}
 WORDS = [" Mirabel", "book", "Tom a"]
 
 
@@ -22,8 +27,11 @@ WORDS = [" Mirabel", "book", "Tom a"]
 def test_tokens(tiny):
     rows = []
     policy = "added" if tiny.bos else "tokenizer does not add it"
+    two_spaces = "the text ends in a space and the target begins with one, so the answer is read after two spaces"
     for prompt, entry in TEXTS.items():
-        end = 0
+        end, length = 0, len(tiny.ids(entry["text"]))
+        too_long = f"{length} tokens, beyond the {tiny.context:,} that the checkpoint states as its context"
+        note = too_long if length > tiny.context else {"space": two_spaces}.get(prompt, "")
         for position, token in enumerate(tiny.ids(entry["text"])):
             special = position < len(tiny.bos)
             start, end = (0, 0) if special else (end, end + len(raw_bytes(tiny.inner, token)))
@@ -37,7 +45,7 @@ def test_tokens(tiny):
                     "byte_end": end,
                     "special": special,
                     "bos_policy": policy,
-                    "note": "",
+                    "note": note,
                 }
             )
         assert end == len(entry["text"].encode())

@@ -110,8 +110,8 @@ def work(tiny, kind, context, batch):
     state = inner * c.get("mamba_d_state", 0)
     operations = 0
     for position in range(past, past + new):
-        # A score and a share of the value for each key; a state is faded, written (product and sum), and read alike.
-        operations += 2 * matrices + 4 * attention * heads * size * (position + 1) + 5 * mamba2 * state
+        # A score and a share of the value for each key; a state is written and read, a product and a sum each.
+        operations += 2 * matrices + 4 * attention * heads * size * (position + 1) + 4 * mamba2 * state
         operations += 2 * mamba2 * channels * c.get("mamba_d_conv", 0)
     operations += 2 * 338 * 32  # the head reads the last position alone
     kept = attention * past * 2 * kv_heads * size + mamba2 * (state + channels * (c.get("mamba_d_conv", 1) - 1))

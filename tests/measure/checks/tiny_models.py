@@ -19,7 +19,10 @@ CONFIGS = {
     # learned positions, biases, LayerNorm, a tied head
     "gpt2": VARIANTS["gpt2"] | {"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64},
     # grouped queries whose heads are not width / heads wide, normalised and rotated
-    "qwen3": VARIANTS["qwen3"] | NARROW | {"num_hidden_layers": 2, "head_dim": 16, "intermediate_size": 64},
+    "qwen3": VARIANTS["qwen3"]
+    | NARROW
+    | {"num_hidden_layers": 2, "head_dim": 16, "intermediate_size": 64}
+    | {"max_position_embeddings": 64},
     # Mamba2 with two groups beside attention, every multiplier, biases, and a BOS token before each text
     "granite": VARIANTS["granite-two-groups"]
     | NARROW
@@ -92,6 +95,11 @@ class Tiny:
         return ["attention"] * len(self.model.layers)
 
     @property
+    def context(self) -> int:
+        """The tokens that the checkpoint states as its context."""
+        return self.config.get("n_positions") or self.config["max_position_embeddings"]
+
+    @property
     def residual_scale(self) -> float:
         return self.config.get("residual_multiplier", 1.0)
 
@@ -112,9 +120,9 @@ class Tiny:
     def text_of(self, token_id: int) -> str:
         return definitions.text_of(self.inner, token_id)
 
-    def prompts(self):
+    def prompts(self, prompts=PROMPTS):
         """Each prompt's name, ids, and the first id of its target."""
-        for name, prompt in PROMPTS.items():
+        for name, prompt in prompts.items():
             yield name, self.ids(prompt["text"]), self.after(prompt["text"], prompt["target"])[0]
 
     def settings(self, **more) -> dict:
