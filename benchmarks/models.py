@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
 from tokentrail.forward.frame import Model  # noqa: E402
-from tokentrail.measure import timing  # noqa: E402
+from tokentrail.stages.timing import timing  # noqa: E402
 
 PUBLISHED = ("gpt2", "qwen3-0.6b", "granite-4.0-h-350m")
 SHAPES = ("smollm2", *PUBLISHED)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from models import ROOT
 from tokentrail import config
 from tokentrail.allocator import keep_freed
-from tokentrail.measure import quantization_quality
+from tokentrail.stages.quantization import quantization_quality
 from tokentrail.weights.fetch import fetch
 from tokentrail.weights.load import load
 

@@ -1,7 +1,7 @@
 """What the last position answers when a layer, a head or a set of them is switched off or swapped."""
 
 from tokentrail import stage
-from tokentrail.measure import ablations
+from tokentrail.stages.ablations import measure as ablations
 from tokentrail.weights.load import load
 
 

@@ -1,7 +1,7 @@
 """Sizes and work that follow from the shapes alone."""
 
 from tokentrail import stage
-from tokentrail.measure import arithmetic
+from tokentrail.stages.arithmetic import measure as arithmetic
 from tokentrail.weights.checkpoint import open_checkpoint
 
 

@@ -1,7 +1,7 @@
 """Where every attention head of the last position looks."""
 
 from tokentrail import stage
-from tokentrail.measure import attention
+from tokentrail.stages.attention import measure as attention
 from tokentrail.weights.load import load
 
 

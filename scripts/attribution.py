@@ -1,7 +1,7 @@
 """What each head and sub-layer adds to the logits of the target and of its rival."""
 
 from tokentrail import stage
-from tokentrail.measure import attribution
+from tokentrail.stages.attribution import measure as attribution
 from tokentrail.weights.load import load
 
 

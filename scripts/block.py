@@ -1,7 +1,7 @@
 """One layer of each kind, step by step."""
 
 from tokentrail import stage
-from tokentrail.measure import block
+from tokentrail.stages.block import measure as block
 from tokentrail.weights.load import load
 
 

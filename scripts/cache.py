@@ -1,7 +1,7 @@
 """Does decoding with a cache say the same as computing everything anew, and what does the cache hold?"""
 
 from tokentrail import stage
-from tokentrail.measure import cache
+from tokentrail.stages.cache import measure as cache
 from tokentrail.weights.load import load
 
 

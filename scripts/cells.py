@@ -1,7 +1,7 @@
 """The frame and the cells of the model: what differs between models."""
 
 from tokentrail import stage
-from tokentrail.measure import cells
+from tokentrail.stages.cells import measure as cells
 from tokentrail.weights.checkpoint import open_checkpoint
 
 

@@ -1,7 +1,7 @@
 """Every stored tensor, counted by family: where the parameters are."""
 
 from tokentrail import stage
-from tokentrail.measure import census
+from tokentrail.stages.census import measure as census
 from tokentrail.weights.checkpoint import open_checkpoint
 
 

@@ -1,7 +1,7 @@
 """What a million tokens cost in machine time, and how long each step is waited for."""
 
 from tokentrail import stage
-from tokentrail.measure import cost
+from tokentrail.stages.cost import measure as cost
 
 
 def main(job: stage.Job) -> None:

@@ -1,7 +1,7 @@
 """The whole distribution at the end of each prompt in a few numbers."""
 
 from tokentrail import stage
-from tokentrail.measure import distribution
+from tokentrail.stages.distribution import measure as distribution
 from tokentrail.weights.load import load
 
 

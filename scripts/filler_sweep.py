@@ -1,7 +1,7 @@
 """Whether the name is still the answer with more and more text between it and the question."""
 
 from tokentrail import stage
-from tokentrail.measure import filler_sweep
+from tokentrail.stages.filler import filler_sweep
 from tokentrail.weights.load import load
 
 

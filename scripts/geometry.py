@@ -1,7 +1,7 @@
 """The token table as vectors: lengths, neighbours, analogies."""
 
 from tokentrail import stage
-from tokentrail.measure import geometry
+from tokentrail.stages.geometry import measure as geometry
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.tokenizer import open_tokenizer
 

@@ -1,7 +1,7 @@
 """What the last position would answer if the model stopped at each layer."""
 
 from tokentrail import stage
-from tokentrail.measure import lens
+from tokentrail.stages.lens import measure as lens
 from tokentrail.weights.load import load
 
 

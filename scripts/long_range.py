@@ -1,7 +1,7 @@
 """What reaches the last token from the name: attention weight, and what Mamba2's decay leaves."""
 
 from tokentrail import stage
-from tokentrail.measure import long_range
+from tokentrail.stages.filler import long_range
 from tokentrail.weights.load import load
 
 

@@ -1,7 +1,7 @@
 """What the times were taken on, and the limits that were measured there."""
 
 from tokentrail import stage
-from tokentrail.measure import machine
+from tokentrail.stages.timing import machine
 
 
 def main(job: stage.Job) -> None:

@@ -1,7 +1,7 @@
 """Words and prompts, cut to bytes and joined again, merge by merge."""
 
 from tokentrail import stage
-from tokentrail.measure import merges
+from tokentrail.stages.merges import measure as merges
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.tokenizer import open_tokenizer
 

@@ -1,7 +1,7 @@
 """Which position takes how much from which: attention weights, and Mamba2 unrolled to the same shape."""
 
 from tokentrail import stage
-from tokentrail.measure import mixing
+from tokentrail.stages.mixing import measure as mixing
 from tokentrail.weights.load import load
 
 

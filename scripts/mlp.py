@@ -1,7 +1,7 @@
 """What stands between the two matrices of each FFN."""
 
 from tokentrail import stage
-from tokentrail.measure import mlp
+from tokentrail.stages.mlp import measure as mlp
 from tokentrail.weights.load import load
 
 

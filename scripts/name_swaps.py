@@ -1,7 +1,7 @@
 """Is the name in the sentence the answer, whichever name it is?"""
 
 from tokentrail import stage
-from tokentrail.measure import name_swaps
+from tokentrail.stages.name_swaps import name_swaps
 from tokentrail.weights.load import load
 
 

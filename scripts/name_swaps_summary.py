@@ -1,7 +1,7 @@
 """How often the name is the answer, on average, with intervals over names."""
 
 from tokentrail import stage
-from tokentrail.measure import name_swaps_summary
+from tokentrail.stages.name_swaps import name_swaps_summary
 
 
 def main(job: stage.Job) -> None:

@@ -1,7 +1,7 @@
 """The first tokens of the distribution at the end of each prompt, the target among them."""
 
 from tokentrail import stage
-from tokentrail.measure import next_token
+from tokentrail.stages.next_token import measure as next_token
 from tokentrail.weights.load import load
 
 

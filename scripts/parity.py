@@ -1,7 +1,7 @@
 """Does the hand-written pass compute what transformers computes, at every position of every prompt?"""
 
 from tokentrail import stage
-from tokentrail.measure import parity
+from tokentrail.stages.parity import parity
 from tokentrail.weights.load import load
 
 

@@ -1,7 +1,7 @@
 """May the model be looked into? Only if its pass equals the reference within the tolerance."""
 
 from tokentrail import stage
-from tokentrail.measure import parity_gate
+from tokentrail.stages.parity import parity_gate
 
 
 def main(job: stage.Job) -> None:

@@ -1,7 +1,7 @@
 """Where the hand-written pass and transformers part, layer by layer and site by site."""
 
 from tokentrail import stage
-from tokentrail.measure import parity_layers
+from tokentrail.stages.parity import parity_layers
 from tokentrail.weights.load import load
 
 

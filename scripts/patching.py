@@ -1,7 +1,7 @@
 """Which site, layer and position carry what tells two prompts apart."""
 
 from tokentrail import stage
-from tokentrail.measure import patching
+from tokentrail.stages.patching import measure as patching
 from tokentrail.weights.load import load
 
 

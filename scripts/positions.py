@@ -1,7 +1,7 @@
 """How position enters: by rotation, by a table, or not at all."""
 
 from tokentrail import stage
-from tokentrail.measure import positions
+from tokentrail.stages.positions import measure as positions
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.tokenizer import open_tokenizer
 

@@ -1,7 +1,7 @@
 """Bytes, answers and times of every scheme in one table."""
 
 from tokentrail import stage
-from tokentrail.measure import quantization
+from tokentrail.stages.quantization import quantization
 
 
 def main(job: stage.Job) -> None:

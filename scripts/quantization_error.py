@@ -1,7 +1,7 @@
 """How far each matrix moves when it is quantized, and how many groups hold an outlier."""
 
 from tokentrail import stage
-from tokentrail.measure import quantization_error
+from tokentrail.stages.quantization import quantization_error
 from tokentrail.weights.checkpoint import open_checkpoint
 
 

@@ -1,7 +1,7 @@
 """What fewer bits cost in answers and save in bytes, simulated and from packed codes."""
 
 from tokentrail import stage
-from tokentrail.measure import quantization_quality
+from tokentrail.stages.quantization import quantization_quality
 from tokentrail.weights.load import load
 
 

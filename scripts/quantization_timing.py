@@ -1,7 +1,7 @@
 """How fast the packed schemes run, and how much memory they take, beside float32 and bfloat16."""
 
 from tokentrail import stage
-from tokentrail.measure import quantization_timing
+from tokentrail.stages.quantization import quantization_timing
 from tokentrail.weights.checkpoint import open_checkpoint
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 from tokentrail import stage, tables
 from tokentrail.forward.families import read_spec
-from tokentrail.measure.reproduction import judge, ledger
-from tokentrail.measure.reproduction.run import Run
+from tokentrail.stages.reproduction import judge, ledger
+from tokentrail.stages.reproduction.run import Run
 from tokentrail.tables.lists import TABLES
 from tokentrail.weights.checkpoint import open_checkpoint
 

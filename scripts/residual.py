@@ -1,7 +1,7 @@
 """How large the residual stream is, and what is added to it, at every position and layer."""
 
 from tokentrail import stage
-from tokentrail.measure import residual
+from tokentrail.stages.residual import measure as residual
 from tokentrail.weights.load import load
 
 

@@ -1,7 +1,7 @@
 """Whether position 0 is needed for its value, for the normalisation, or for the token that stands there."""
 
 from tokentrail import stage
-from tokentrail.measure import sink
+from tokentrail.stages.sink import measure as sink
 from tokentrail.weights.load import load
 
 

@@ -1,7 +1,7 @@
 """How long do decode and prefill take, beside what the machine can do at best?"""
 
 from tokentrail import stage
-from tokentrail.measure import timing
+from tokentrail.stages.timing import timing
 from tokentrail.weights.load import load
 
 

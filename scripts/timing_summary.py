@@ -1,7 +1,7 @@
 """Times as medians with percentiles, and the share of the machine's limits that they reach."""
 
 from tokentrail import stage
-from tokentrail.measure import timing_summary
+from tokentrail.stages.timing import timing_summary
 
 
 def main(job: stage.Job) -> None:

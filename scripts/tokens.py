@@ -1,7 +1,7 @@
 """The prompts, cut into tokens: what the model really reads."""
 
 from tokentrail import stage
-from tokentrail.measure import tokens
+from tokentrail.stages.tokens import measure as tokens
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.tokenizer import open_tokenizer
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 from tokentrail import config, docs
-from tokentrail.config.times import TimingStage
+from tokentrail.stages.timing.settings import TimingStage
 from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tokentrail import config
-from tokentrail.measure.reproduction.ledger import NO_MODEL, read_all
+from tokentrail.stages.reproduction.ledger import NO_MODEL, read_all
 
 ROOT = Path(__file__).parents[1]
 PAPER = config.load(ROOT / "config/paper.yaml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokentrail.measure.quantization import TIMES
+from tokentrail.stages.quantization.quantization import TIMES
 
 HOSTILE_TOKEN = "<img src=x onerror=alert(1)>"
 FLOAT32_BYTES = 400 << 20

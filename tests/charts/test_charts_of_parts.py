@@ -7,11 +7,11 @@ import pytest
 import synthetic_tables as synthetic
 from test_charts import draw, spec_of
 from tokentrail.charts import maps, save, select
-from tokentrail.charts.filler_sweep import ticks
-from tokentrail.charts.long_range import shade
 from tokentrail.charts.looks import looks
-from tokentrail.charts.patching import told_outside
-from tokentrail.charts.quantization_curve import LINE, MARKS, with_sides
+from tokentrail.stages.filler.chart_filler_sweep import ticks
+from tokentrail.stages.filler.chart_long_range import shade
+from tokentrail.stages.patching.chart import told_outside
+from tokentrail.stages.quantization.chart_quantization_curve import LINE, MARKS, with_sides
 
 
 def titles(name: str, models: int, tables=None) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 from random_models import FULL_SHAPES
 from tokentrail.forward.families import read_spec
-from tokentrail.measure.reproduction.ledger import Figure
-from tokentrail.measure.reproduction.run import Run
+from tokentrail.stages.reproduction.ledger import Figure
+from tokentrail.stages.reproduction.run import Run
 
 GPT2, QWEN3, GRANITE = "gpt2", "qwen3-0.6b-base", "granite-4.0-h-350m-base"
 SHAPES = {GPT2: "gpt2", QWEN3: "qwen3-0.6b", GRANITE: "granite-4.0-h-350m"}

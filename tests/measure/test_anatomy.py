@@ -17,8 +17,12 @@ from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import SITES, Record
-from tokentrail.measure import arithmetic, block, geometry, mlp, positions
 from tokentrail.measure.reference import reference_sites
+from tokentrail.stages.arithmetic import measure as arithmetic
+from tokentrail.stages.block import measure as block
+from tokentrail.stages.geometry import measure as geometry
+from tokentrail.stages.mlp import measure as mlp
+from tokentrail.stages.positions import measure as positions
 from tokentrail.weights import rows as rows_of
 from tokentrail.weights.load import load_model
 from tokentrail.weights.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from random_models import VARIANTS, build
 from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward
-from tokentrail.measure import cache
+from tokentrail.stages.cache import measure as cache
 from tokentrail.tables.files import divided
 from tokentrail.weights.load import Loaded
 from tokentrail.weights.tokenizer import Tokenizer

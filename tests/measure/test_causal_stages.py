@@ -12,18 +12,15 @@ from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward, last
 from tokentrail.forward.taps import Record
-from tokentrail.measure import (
-    ablations,
-    attention,
-    attribution,
-    filler_sweep,
-    long_range,
-    mixing,
-    next_token,
-    patching,
-    sink,
-    variants,
-)
+from tokentrail.measure import variants
+from tokentrail.stages.ablations import measure as ablations
+from tokentrail.stages.attention import measure as attention
+from tokentrail.stages.attribution import measure as attribution
+from tokentrail.stages.filler import filler_sweep, long_range
+from tokentrail.stages.mixing import measure as mixing
+from tokentrail.stages.next_token import measure as next_token
+from tokentrail.stages.patching import measure as patching
+from tokentrail.stages.sink import measure as sink
 from tokentrail.tables.files import NOT_MEASURED, divided
 
 SWAPPED = {"text": "In the morning, Carol gave Bob a book. Later, Bob gave the book back to", "target": " Carol"}
@@ -187,7 +184,7 @@ def not_measured(frame: pl.DataFrame) -> list[str]:
 
 
 def test_shared_prefixes_say_what_whole_passes_say(loaded, stage_settings):
-    from tokentrail.measure.distance import inputs
+    from tokentrail.stages.filler.distance import inputs
 
     taps = variants.taps(loaded.model.spec)
     for series in inputs(loaded, stage_settings["filler_sweep"])[0]:
@@ -221,7 +218,7 @@ def test_the_sweep_says_which_lengths_are_beyond_the_stated_context(loaded, stag
 
 
 def test_the_name_is_found_where_it_stands(loaded, stage_settings):
-    from tokentrail.measure.distance import stretched
+    from tokentrail.stages.filler.distance import stretched
 
     one = stretched(loaded, FILLER, "key", "Carol gave Tom a key.", 1)
     name = "".join(loaded.tokenizer.token(int(one.ids[0, p])) for p in one.name)
@@ -231,7 +228,7 @@ def test_the_name_is_found_where_it_stands(loaded, stage_settings):
 def test_long_range_equals_the_explicit_weights_and_the_states_own_decay(loaded, stage_settings):
     """Attention: the row of one whole pass. Mamba2: what is left of a state of ones after the same tokens."""
     frame = long_range.measure(loaded, stage_settings["long_range"] | {"repeats": [1]}).filter(filler="rain")
-    from tokentrail.measure.distance import stretched
+    from tokentrail.stages.filler.distance import stretched
 
     one = stretched(loaded, FILLER, "rain", FILLER["fillers"]["rain"], 1)
     record = Record("pattern", "dt")

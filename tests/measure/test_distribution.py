@@ -10,8 +10,9 @@ import pytest
 import torch
 from tokentrail import tables
 from tokentrail.forward.frame import forward, last
-from tokentrail.measure import decoding, distribution
 from tokentrail.measure.answers import entropy_bits, log_probabilities
+from tokentrail.stages.distribution import decoding
+from tokentrail.stages.distribution import measure as distribution
 from tokentrail.tables.files import divided
 
 RULES = {"temperatures": [0.5, 2.0], "top_k": [1, 3], "top_p": [0.5, 1.0]}

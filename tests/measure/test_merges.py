@@ -8,7 +8,7 @@ import tokenizers
 from tokenizers import pre_tokenizers
 from tokentrail import tables
 from tokentrail.errors import ConfigError
-from tokentrail.measure import merges
+from tokentrail.stages.merges import measure as merges
 from tokentrail.tables.files import divided
 from tokentrail.weights.tokenizer import Tokenizer
 

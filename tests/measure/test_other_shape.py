@@ -23,20 +23,17 @@ from tokentrail.forward.describe import describe
 from tokentrail.forward.frame import forward
 from tokentrail.forward.registry import runs
 from tokentrail.forward.taps import SITES
-from tokentrail.measure import (
-    ablations,
-    arithmetic,
-    attribution,
-    block,
-    lens,
-    parity,
-    parity_layers,
-    positions,
-    residual,
-)
-from tokentrail.measure.parity_gate import gate
 from tokentrail.measure.reference import reference_sites
 from tokentrail.measure.work import layer_operations
+from tokentrail.stages.ablations import measure as ablations
+from tokentrail.stages.arithmetic import measure as arithmetic
+from tokentrail.stages.attribution import measure as attribution
+from tokentrail.stages.block import measure as block
+from tokentrail.stages.lens import measure as lens
+from tokentrail.stages.parity import parity, parity_layers
+from tokentrail.stages.parity.parity_gate import gate
+from tokentrail.stages.positions import measure as positions
+from tokentrail.stages.residual import measure as residual
 from tokentrail.weights.load import Loaded
 from tokentrail.weights.tokenizer import Tokenizer
 

@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from tokentrail.errors import NotFiniteError
 from tokentrail.forward.frame import forward
 from tokentrail.forward.taps import Chain, Tap
-from tokentrail.measure import parity, parity_layers
 from tokentrail.measure.answers import log_probabilities
 from tokentrail.measure.overflow import Overflow, overflow
 from tokentrail.measure.reference import open_reference
+from tokentrail.stages.parity import parity, parity_layers
 
 
 def with_huge(pair, folder, part: str, layer: int):

@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 import tiny_weights as tiny
 from tokentrail import config, tables
-from tokentrail.charts import quantized
-from tokentrail.measure import passages, quantization_quality
-from tokentrail.report.sections import quantization as section
+from tokentrail.stages.quantization import passages, quantization_quality, quantized, section
 from tokentrail.weights.fetch import fetch
 from tokentrail.weights.load import load
 

@@ -13,21 +13,21 @@ from packable_models import widened
 from random_models import build
 from safetensors.torch import load_file, save_file
 from tokentrail import config, tables
-from tokentrail.config.quantization import QuantizationScheme
 from tokentrail.errors import ConfigError, PromptError, QuantizationError
 from tokentrail.forward.frame import forward
-from tokentrail.measure import (
+from tokentrail.measure import rounds
+from tokentrail.measure.answers import log_probabilities
+from tokentrail.quantize.parts import parts, quantizable
+from tokentrail.quantize.payload import model_payload
+from tokentrail.stages.quantization import (
     passages,
     quantization,
     quantization_error,
     quantization_quality,
     quantization_timing,
-    rounds,
 )
-from tokentrail.measure.answers import log_probabilities
-from tokentrail.quantize.parts import parts, quantizable
-from tokentrail.quantize.payload import model_payload
-from tokentrail.report.sections import quantization as quantization_section
+from tokentrail.stages.quantization import section as quantization_section
+from tokentrail.stages.quantization.settings import QuantizationScheme
 from tokentrail.tables.files import divided
 from tokentrail.weights.load import Loaded, load_model
 from tokentrail.weights.tokenizer import Tokenizer

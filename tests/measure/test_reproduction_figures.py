@@ -8,10 +8,10 @@ import re
 import polars as pl
 import pytest
 from synthetic_run import GRANITE, QWEN3, figure, run, tables
-from tokentrail.measure.reproduction import figures, judge
-from tokentrail.measure.reproduction.ledger import NO_MODEL
-from tokentrail.measure.reproduction.run import NotRun
-from tokentrail.measure.reproduction.verdict import in_unit
+from tokentrail.stages.reproduction import figures, judge
+from tokentrail.stages.reproduction.ledger import NO_MODEL
+from tokentrail.stages.reproduction.run import NotRun
+from tokentrail.stages.reproduction.verdict import in_unit
 
 ALICE = {"input": "alice"}
 CASES = [

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from synthetic_run import figure
 from tokentrail.errors import ConfigError
-from tokentrail.measure.reproduction.ledger import KINDS, read, read_all
-from tokentrail.measure.reproduction.verdict import in_unit, judge, shown
+from tokentrail.stages.reproduction.ledger import KINDS, read, read_all
+from tokentrail.stages.reproduction.verdict import in_unit, judge, shown
 
 PUBLISHED = Path(__file__).parents[2] / "config/published/published.csv"
 HEADER = "id,stage,model,input,quantity,value,tolerance_kind,tolerance"

@@ -15,7 +15,13 @@ from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
-from tokentrail.measure import cells, census, lens, name_swaps, name_swaps_summary, next_token, parity_gate, residual
+from tokentrail.stages.cells import measure as cells
+from tokentrail.stages.census import measure as census
+from tokentrail.stages.lens import measure as lens
+from tokentrail.stages.name_swaps import name_swaps, name_swaps_summary
+from tokentrail.stages.next_token import measure as next_token
+from tokentrail.stages.parity import parity_gate
+from tokentrail.stages.residual import measure as residual
 from tokentrail.weights.tokenizer import Tokenizer
 
 STAGES = ["tokens", "next_token", "distribution", "lens", "residual", "parity", "parity_layers", "block", "mlp"]

@@ -9,8 +9,10 @@ from random_models import FULL_SHAPES, VARIANTS, build
 from tokentrail import tables
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import forward
-from tokentrail.measure import cost, limits, machine, timing, timing_summary
+from tokentrail.measure import limits
 from tokentrail.measure.work import work
+from tokentrail.stages.cost import measure as cost
+from tokentrail.stages.timing import machine, timing, timing_summary
 from tokentrail.weights.load import Loaded
 
 CHOSEN = {

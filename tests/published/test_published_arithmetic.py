@@ -17,7 +17,6 @@ from inputs import CONFIG, PARAGRAPH, REPEATS, TEXTS
 from random_models import FULL_SHAPES
 from test_published_tokens import tokenizer
 from tokentrail import examples
-from tokentrail.config.anatomy import PositionsStage
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import assemble, shapes
 from tokentrail.forward.cache import KeyValues
@@ -27,9 +26,12 @@ from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import NO_TAP, SITES, Record
-from tokentrail.measure import arithmetic, block, positions
 from tokentrail.measure.answers import entropy_bits, log_probabilities
 from tokentrail.quantize.parts import quantizable
+from tokentrail.stages.arithmetic import measure as arithmetic
+from tokentrail.stages.block import measure as block
+from tokentrail.stages.positions import measure as positions
+from tokentrail.stages.positions.settings import PositionsStage
 
 CONFIGS = {
     "gpt2": FULL_SHAPES["gpt2"],

@@ -20,7 +20,7 @@ import ranks
 import yaml
 from hub_server import serve
 from tokentrail.config import parse
-from tokentrail.measure.reproduction.ledger import read_all
+from tokentrail.stages.reproduction.ledger import read_all
 from uploads import settings, upload
 from watch import Watch
 

@@ -14,7 +14,7 @@ from inputs import REPEATS, TEXTS
 from random_models import FULL_SHAPES
 from tokentrail.bytelevel import symbols_of
 from tokentrail.forward.families import read_spec
-from tokentrail.measure import merges
+from tokentrail.stages.merges import measure as merges
 from tokentrail.weights.bpe import replay
 from tokentrail.weights.tokenizer import Tokenizer
 

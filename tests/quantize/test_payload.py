@@ -87,7 +87,7 @@ def test_parts_that_a_model_lacks_are_left_out_and_unknown_ones_refused(gpt2):
 def test_the_configuration_knows_the_parts_that_the_library_knows():
     from typing import get_args
 
-    from tokentrail.config.quantization import QuantizationScheme
+    from tokentrail.stages.quantization.settings import QuantizationScheme
 
     (literal,) = get_args(QuantizationScheme.model_fields["weights"].annotation)
     assert set(get_args(literal)) == {*PARTS, *SETS}

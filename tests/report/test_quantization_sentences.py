@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from markupsafe import Markup
-from tokentrail.charts import quantized
-from tokentrail.report.sections import quantization
+from tokentrail.stages.quantization import quantized
+from tokentrail.stages.quantization import section as quantization
 
 
 def plain(markup) -> str:

@@ -6,7 +6,14 @@ import synthetic_tables as synthetic
 from test_report_sections import plain
 from tokentrail.charts import select
 from tokentrail.report import sentences
-from tokentrail.report.sections import block, geometry, merges, mlp, positions, sink, spread, work
+from tokentrail.stages.arithmetic import section as work
+from tokentrail.stages.block import section as block
+from tokentrail.stages.distribution import section as spread
+from tokentrail.stages.geometry import section as geometry
+from tokentrail.stages.merges import section as merges
+from tokentrail.stages.mlp import section as mlp
+from tokentrail.stages.positions import section as positions
+from tokentrail.stages.sink import section as sink
 
 TABLES, SETTINGS = synthetic.tables(4), synthetic.settings(4)
 

@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from test_charts import CHARTS
-from tokentrail.charts import quantization_curve, quantization_parts, quantization_sweeps
-from tokentrail.measure.quantization_quality import QUANTITIES
 from tokentrail.report import svg
 from tokentrail.report.build import build, cells
+from tokentrail.stages.quantization import chart_quantization_curve as quantization_curve
+from tokentrail.stages.quantization import chart_quantization_parts as quantization_parts
+from tokentrail.stages.quantization import chart_quantization_sweeps as quantization_sweeps
+from tokentrail.stages.quantization.quantization_quality import QUANTITIES
 
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="10" height="10"

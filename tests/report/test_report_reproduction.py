@@ -5,7 +5,7 @@ import pytest
 import synthetic_tables as synthetic
 from test_report_sections import plain
 from tokentrail.report.build import sections
-from tokentrail.report.sections import reproduction
+from tokentrail.stages.reproduction import section as reproduction
 
 
 def figures(*statuses, **same):

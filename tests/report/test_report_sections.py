@@ -5,7 +5,14 @@ import pytest
 import synthetic_tables as synthetic
 from markupsafe import Markup
 from tokentrail.report import words
-from tokentrail.report.sections import ablations, attribution, cache, distance, mixing, patching, sink, timing
+from tokentrail.stages.ablations import section as ablations
+from tokentrail.stages.attribution import section as attribution
+from tokentrail.stages.cache import section as cache
+from tokentrail.stages.filler import section as distance
+from tokentrail.stages.mixing import section as mixing
+from tokentrail.stages.patching import section as patching
+from tokentrail.stages.sink import section as sink
+from tokentrail.stages.timing import section as timing
 
 ALICE = words.chip(" Alice")
 

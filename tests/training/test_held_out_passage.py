@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokentrail.measure.passages import expected, open_passage, read, unreadable
+from tokentrail.stages.quantization.passages import expected, open_passage, read, unreadable
 from tokentrail.training import settings
 from tokentrail.training.checkpoint import opened
 from tokentrail.training.passage import passage

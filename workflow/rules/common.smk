@@ -20,10 +20,10 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
-from tokentrail.config.section import BRACES
+from tokentrail.declare.settings import BRACES
 from tokentrail.declared import declared_in
 from tokentrail.errors import TokentrailError
-from tokentrail.measure.reproduction.ledger import read_all
+from tokentrail.stages.reproduction.ledger import read_all
 from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.remainder import LOST, lost_models, report_on, without
 from tokentrail.runlock import hold

@@ -6,7 +6,7 @@ import torch
 from column_checks import recomputes
 from definitions import answer_columns, kl, last_logits, ranges, seen, softmax
 from tiny_models import PROMPTS
-from tokentrail.measure import ablations
+from tokentrail.stages.ablations import measure as ablations
 
 OTHER = "In the morning, Carol gave Tom a key. Later, Tom gave the key back to Bob."
 TEXTS = {name: prompt["text"] for name, prompt in PROMPTS.items()} | {"other": OTHER}

@@ -8,7 +8,9 @@ from itertools import product
 import pytest
 from column_checks import recomputes
 from definitions import See, answer_columns, entropy_bits, in_order, kl, last_logits, mean, rank_of, rms, run, softmax
-from tokentrail.measure import distribution, lens, next_token
+from tokentrail.stages.distribution import measure as distribution
+from tokentrail.stages.lens import measure as lens
+from tokentrail.stages.next_token import measure as next_token
 
 
 @pytest.mark.parametrize("top_k", [3, 1000])

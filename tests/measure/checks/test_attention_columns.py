@@ -7,7 +7,9 @@ import math
 import torch
 from column_checks import recomputes
 from definitions import See, answer_columns, entropy_bits, in_order, kl, last_logits, mean, run, seen, softmax
-from tokentrail.measure import attention, mixing, sink
+from tokentrail.stages.attention import measure as attention
+from tokentrail.stages.mixing import measure as mixing
+from tokentrail.stages.sink import measure as sink
 
 
 @recomputes(

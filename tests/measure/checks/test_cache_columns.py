@@ -9,7 +9,7 @@ from column_checks import recomputes
 from definitions import in_order, last_logits, mean, run
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward
-from tokentrail.measure import cache
+from tokentrail.stages.cache import measure as cache
 from tokentrail.weights.load import load_model
 
 STEPS, PIECES = 3, [2, 4]

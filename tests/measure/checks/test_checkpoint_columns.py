@@ -10,7 +10,9 @@ from math import ceil, prod
 
 import tiny_weights
 from column_checks import recomputes
-from tokentrail.measure import arithmetic, cells, census
+from tokentrail.stages.arithmetic import measure as arithmetic
+from tokentrail.stages.cells import measure as cells
+from tokentrail.stages.census import measure as census
 from tokentrail.weights.fetch import fetch
 
 # weights

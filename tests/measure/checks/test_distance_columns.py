@@ -6,7 +6,7 @@ import math
 
 from column_checks import recomputes
 from definitions import answer_columns, last_logits, seen
-from tokentrail.measure import filler_sweep, long_range
+from tokentrail.stages.filler import filler_sweep, long_range
 
 BEFORE = "In the morning,"
 HEAD, TAIL = f"{BEFORE} Mirabel gave Bob a book.", "Later, Bob gave the book back to"

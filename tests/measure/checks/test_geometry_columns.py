@@ -8,7 +8,8 @@ import torch
 from column_checks import recomputes
 from definitions import deviation, euclidean, in_order, mean
 from tiny_models import VOCABULARY
-from tokentrail.measure import geometry, positions
+from tokentrail.stages.geometry import measure as geometry
+from tokentrail.stages.positions import measure as positions
 
 WORDS = [" Alice", " book", " Mirabel"]
 PAIRS = [[" Alice", " book"], [" Bob", " Paris"]]

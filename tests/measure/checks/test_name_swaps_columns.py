@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from column_checks import recomputes
 from definitions import in_order, last_logits, mean, quantile, rank_of, softmax
-from tokentrail.measure import name_swaps, name_swaps_summary
+from tokentrail.stages.name_swaps import name_swaps, name_swaps_summary
 
 SWAPS = {
     "people": {

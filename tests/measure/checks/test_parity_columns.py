@@ -9,7 +9,7 @@ import torch
 import transformers
 from column_checks import recomputes
 from definitions import in_order, mean, run, seen
-from tokentrail.measure import parity, parity_layers
+from tokentrail.stages.parity import parity, parity_layers
 from tokentrail.weights.load import load_model
 
 

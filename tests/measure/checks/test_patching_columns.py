@@ -7,7 +7,7 @@ from column_checks import recomputes
 from definitions import See, last_logits, seen
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward
-from tokentrail.measure import patching
+from tokentrail.stages.patching import measure as patching
 
 START = "Tom met"
 PROMPTS = {  # two names of as many pieces, of which some are the same, and another difference after them

@@ -12,10 +12,10 @@ from column_checks import recomputes
 from definitions import answer_columns, deviation, in_order, kl, mean, quantile, softmax
 from plain_quantizer import DEFAULTS, matrices_of, part_of, payload, quantized, with_weights
 from tokentrail.forward.frame import forward, last
-from tokentrail.measure import quantization, quantization_error, quantization_quality, quantization_timing
 from tokentrail.quantize.packed import read_packed, write_packed
 from tokentrail.quantize.payload import matrix_payload
 from tokentrail.quantize.scheme import Scheme
+from tokentrail.stages.quantization import quantization, quantization_error, quantization_quality, quantization_timing
 from tokentrail.tables import schema_of
 from tokentrail.weights.load import load_model
 

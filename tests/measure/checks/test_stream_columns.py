@@ -9,7 +9,10 @@ import torch.nn.functional as F
 from column_checks import recomputes
 from definitions import deviation, euclidean, in_order, last_logits, mean, rms, seen
 from tiny_models import PROMPTS
-from tokentrail.measure import attribution, block, mlp, residual
+from tokentrail.stages.attribution import measure as attribution
+from tokentrail.stages.block import measure as block
+from tokentrail.stages.mlp import measure as mlp
+from tokentrail.stages.residual import measure as residual
 
 STREAM = ("embed", "resid_pre", "mixer_in", "mixer_out", "resid_mid", "ffn_in", "ffn_out", "resid_post", "final_norm")
 

@@ -8,7 +8,8 @@ from itertools import pairwise
 from column_checks import recomputes
 from definitions import BYTES, raw_bytes
 from tiny_models import PROMPTS
-from tokentrail.measure import merges, tokens
+from tokentrail.stages.merges import measure as merges
+from tokentrail.stages.tokens import measure as tokens
 
 TEXTS = PROMPTS | {
     "accents": {"text": "Zoé met 25 Tōms & left", "target": " Bob"},

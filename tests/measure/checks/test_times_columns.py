@@ -12,7 +12,9 @@ import pytest
 import torch
 from column_checks import recomputes
 from definitions import median, quantile
-from tokentrail.measure import cost, limits, machine, timing, timing_summary
+from tokentrail.measure import limits
+from tokentrail.stages.cost import measure as cost
+from tokentrail.stages.timing import machine, timing, timing_summary
 
 CHOSEN = {
     "decode_contexts": [4, 62],

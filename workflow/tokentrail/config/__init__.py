@@ -6,6 +6,6 @@ A stage never sees the whole configuration: `settings` gives it exactly the entr
 
 from tokentrail.config.by_stage import settings
 from tokentrail.config.run import Config, explain, load, parse
-from tokentrail.config.section import Name, Section
+from tokentrail.declare.settings import Name, Section
 
 __all__ = ["Config", "Name", "Section", "explain", "load", "parse", "settings"]

@@ -10,24 +10,25 @@ from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from tokentrail.config.anatomy import (
-    ArithmeticStage,
-    GeometryStage,
-    MergesStage,
-    PositionsStage,
-)
-from tokentrail.config.interventions import AblationsStage, FillerStage, PatchingStage, SinkStage
 from tokentrail.config.models import Model, Prompt
-from tokentrail.config.quantization import QuantizationStage
-from tokentrail.config.section import InputPath, Name, PromptsStage, Section, Text
-from tokentrail.config.times import CacheStage, CostStage, TimingStage
-from tokentrail.config.trace import (
-    DistributionStage,
-    NameSwapsStage,
-    NextTokenStage,
-    ParityStage,
-)
+from tokentrail.declare.settings import InputPath, Name, PromptsStage, Section, Text
 from tokentrail.errors import ConfigError
+from tokentrail.stages.ablations.settings import AblationsStage
+from tokentrail.stages.arithmetic.settings import ArithmeticStage
+from tokentrail.stages.cache.settings import CacheStage
+from tokentrail.stages.cost.settings import CostStage
+from tokentrail.stages.distribution.settings import DistributionStage
+from tokentrail.stages.filler.settings import FillerStage
+from tokentrail.stages.geometry.settings import GeometryStage
+from tokentrail.stages.merges.settings import MergesStage
+from tokentrail.stages.name_swaps.settings import NameSwapsStage
+from tokentrail.stages.next_token.settings import NextTokenStage
+from tokentrail.stages.parity.settings import ParityStage
+from tokentrail.stages.patching.settings import PatchingStage
+from tokentrail.stages.positions.settings import PositionsStage
+from tokentrail.stages.quantization.settings import QuantizationStage
+from tokentrail.stages.sink.settings import SinkStage
+from tokentrail.stages.timing.settings import TimingStage
 
 
 class Stages(Section):

@@ -17,25 +17,23 @@ from tokentrail.charts.looks import looks
 from tokentrail.charts.select import FAMILIES, as_computed, last_position, ordered
 from tokentrail.provenance import constant
 from tokentrail.report import narrow, sentences, svg, words
-from tokentrail.report.sections import (
-    ablations,
-    attribution,
-    block,
-    cache,
-    distance,
-    geometry,
-    merges,
-    mixing,
-    mlp,
-    patching,
-    positions,
-    quantization,
-    reproduction,
-    sink,
-    spread,
-    timing,
-    work,
-)
+from tokentrail.stages.ablations import section as ablations
+from tokentrail.stages.arithmetic import section as work
+from tokentrail.stages.attribution import section as attribution
+from tokentrail.stages.block import section as block
+from tokentrail.stages.cache import section as cache
+from tokentrail.stages.distribution import section as spread
+from tokentrail.stages.filler import section as distance
+from tokentrail.stages.geometry import section as geometry
+from tokentrail.stages.merges import section as merges
+from tokentrail.stages.mixing import section as mixing
+from tokentrail.stages.mlp import section as mlp
+from tokentrail.stages.patching import section as patching
+from tokentrail.stages.positions import section as positions
+from tokentrail.stages.quantization import section as quantization
+from tokentrail.stages.reproduction import section as reproduction
+from tokentrail.stages.sink import section as sink
+from tokentrail.stages.timing import section as timing
 
 HERE = Path(__file__).parent
 CHARTS = Path(tokentrail.charts.__file__).parent

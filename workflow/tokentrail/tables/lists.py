@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tokentrail.tables.registry import schema_of
 
 if TYPE_CHECKING:
-    from tokentrail.tables.columns import Table
+    from tokentrail.declare.columns import Table
 
 SPANNING = ("reproduction",)
 """The tables that hold all models' rows in one file; every other table is one model's."""

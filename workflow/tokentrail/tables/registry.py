@@ -10,7 +10,7 @@ from tokentrail.declared import declared_in
 from tokentrail.errors import TableError
 
 if TYPE_CHECKING:
-    from tokentrail.tables.columns import Table
+    from tokentrail.declare.columns import Table
 
 
 @functools.cache

@@ -13,8 +13,8 @@ import torch
 
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure.answers import answer
-from tokentrail.measure.distance import Stretched, stretched
-from tokentrail.measure.filler_sweep import taps
+from tokentrail.stages.filler.distance import Stretched, stretched
+from tokentrail.stages.filler.filler_sweep import taps
 from tokentrail.training.text import Parts, Writer
 from tokentrail.weights.load import Loaded
 
