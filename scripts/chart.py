@@ -7,7 +7,7 @@ from tokentrail.charts.save import save
 
 
 def main(job: stage.Job) -> None:
-    module = importlib.import_module(f"tokentrail.charts.{job.settings['chart']}")
+    module = importlib.import_module(job.settings["module"])
     tables = {name: job.table(name) for name in module.TABLES}
     (library,) = job.inputs("library")
     save(module.chart(tables, job.settings), job.outputs, library.read_text(encoding="utf-8"))

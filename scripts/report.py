@@ -4,13 +4,13 @@ from pathlib import Path
 
 from tokentrail import stage
 from tokentrail.report.build import build
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import tables
 
 
 def main(job: stage.Job) -> None:
-    tables = {name: job.table(name) for name in TABLES}
-    refused = [row for name in TABLES for row in job.refused(name)]
-    job.write_text(build(tables, Path(job.settings["charts"]), job.settings, refused, job.settings["lost"]))
+    measured = {name: job.table(name) for name in tables()}
+    refused = [row for name in measured for row in job.refused(name)]
+    job.write_text(build(measured, Path(job.settings["charts"]), job.settings, refused, job.settings["lost"]))
 
 
 if "snakemake" in globals():

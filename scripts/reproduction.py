@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import polars as pl
-from tokentrail import stage, tables
+from tokentrail import rooms, stage, tables
 from tokentrail.forward.families import read_spec
 from tokentrail.stages.reproduction import judge, ledger
 from tokentrail.stages.reproduction.run import Run
-from tokentrail.tables.lists import TABLES
 from tokentrail.weights.checkpoint import open_checkpoint
 
 
@@ -27,7 +26,7 @@ def main(job: stage.Job) -> None:
 def there(job: stage.Job) -> dict[str, pl.DataFrame]:
     """The tables that were made, each with the rows of the models that have it."""
     found = {}
-    for name in TABLES:
+    for name in rooms.tables():
         paths = [] if name == job.stage else [path for path in job.inputs(name) if path.is_file()]
         if paths:
             found[name] = pl.concat([tables.read(name, path) for path in paths])

@@ -20,6 +20,7 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
+from tokentrail import rooms
 from tokentrail.declare.settings import BRACES
 from tokentrail.declared import declared_in
 from tokentrail.errors import TokentrailError
@@ -41,62 +42,16 @@ RESULTS = f"results/{CONFIG.run}"
 LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
 
-# Made from the tables of all models, in one file.
-SPANNING = ["reproduction"]
+# The stages, those that write tables, and of these each model's own and those that wait for the gate.
+STAGES = rooms.stages()
+TABLES = rooms.tables()
+OF_A_MODEL = [name for name in TABLES if not STAGES[name].spans_models]
+GATED = [name for name in TABLES if STAGES[name].after == "gate"]
 
-# Stages that only read the weights, those that wait for the gate, and those made from another table.
-UNGATED = [
-    "weights",
-    "cells",
-    "census",
-    "tokens",
-    "parity",
-    "parity_layers",
-    "merges",
-    "geometry",
-    "positions",
-    "arithmetic",
-]
-GATED = [
-    "next_token",
-    "distribution",
-    "name_swaps",
-    "lens",
-    "residual",
-    "attribution",
-    "mixing",
-    "attention",
-    "ablations",
-    "patching",
-    "filler_sweep",
-    "long_range",
-    "sink",
-    "cache",
-    "timing",
-    "quantization_quality",
-    "quantization_timing",
-    "quantization_error",
-    "block",
-    "mlp",
-]
-DERIVED = [
-    "name_swaps_summary",
-    "timing_summary",
-    "machine",
-    "cost",
-    "quantization",
-]
-
-# A chart is a module of tokentrail.charts that declares the tables it draws. The declarations are read, not run:
-# a workflow is parsed often, and importing altair takes longer than everything else here.
-CHART_MODULES = {
-    path.stem: path for path in sorted((LIBRARY / "tokentrail" / "charts").glob("*.py"))
-}
-CHART_TABLES = {
-    name: tables
-    for name, path in CHART_MODULES.items()
-    if (tables := constant(path, "TABLES"))
-}
+# A chart's module declares the tables that it draws. The declarations are read, not run: a workflow is parsed often,
+# and importing altair takes longer than everything else here.
+CHART_MODULES = rooms.charts()
+CHART_TABLES = {name: constant(path, "TABLES") for name, path in CHART_MODULES.items()}
 
 
 wildcard_constraints:
@@ -161,14 +116,13 @@ def every_core(wildcards):
 
 def chart_job(wildcards):
     """What the chart script is given; the caption is for snakemake's own report."""
-    drawn_by = f"tokentrail.charts.{wildcards.chart}"
-    caption = constant(CHART_MODULES[wildcards.chart], "CAPTION") or ""
+    path = CHART_MODULES[wildcards.chart]
+    drawn_by = rooms.module_name(path)
     return {
         "stage": "chart",
-        "settings": tokentrail.config.settings(CONFIG, "charts")
-        | {"chart": wildcards.chart},
+        "settings": tokentrail.config.chart_settings(CONFIG) | {"module": drawn_by},
         "code": code_hash(ROOT / "scripts" / "chart.py", also=[drawn_by]),
-        "caption": inspect.cleandoc(caption),
+        "caption": inspect.cleandoc(constant(path, "CAPTION")),
     }
 
 
@@ -179,13 +133,22 @@ def spanning_job(stage):
 
 def report_job(wildcards):
     """What the report script is given; the page's templates are code as well."""
-    page = (LIBRARY / "tokentrail" / "report").rglob("*")
-    templates = sorted(file for file in page if file.suffix in (".html", ".css"))
+    templates = sorted(
+        file
+        for folder in ("report", "stages")
+        for file in (LIBRARY / "tokentrail" / folder).rglob("*")
+        if file.suffix in (".html", ".css")
+    )
+    says = [
+        rooms.module_name(path)
+        for path in sorted(rooms.HERE.glob("*/*.py"))
+        if path.name in ("room.py", "section.py")
+    ]
     return {
         "stage": "report",
-        "settings": tokentrail.config.settings(CONFIG, "report")
+        "settings": tokentrail.config.report_settings(CONFIG)
         | {"charts": f"{RESULTS}/charts", "lost": LOST},
-        "code": code_hash(ROOT / "scripts" / "report.py"),
+        "code": code_hash(ROOT / "scripts" / "report.py", also=says),
         "templates": [file_hash(file) for file in templates],
     }
 
@@ -195,7 +158,7 @@ def of_all_models(stages):
     return {
         stage: (
             f"{RESULTS}/{stage}.parquet"
-            if stage in SPANNING
+            if STAGES[stage].spans_models
             else [f"{RESULTS}/{model}/{stage}.parquet" for model in MODELS]
         )
         for stage in stages

@@ -1,7 +1,7 @@
 # Without a ledger there is nothing to compare, and the table is empty whatever the run measured.
 rule reproduction:
     input:
-        **(of_all_models(UNGATED + GATED + DERIVED) if CONFIG.ledgers else {}),
+        **(of_all_models(OF_A_MODEL) if CONFIG.ledgers else {}),
         ledgers=CONFIG.ledgers,
     output:
         f"{RESULTS}/reproduction.parquet",

@@ -12,7 +12,7 @@ from pathlib import Path
 from tokentrail import config as configuration
 from tokentrail import stage
 from tokentrail.errors import ConfigError, TokentrailError
-from tokentrail.tables.lists import SPANNING
+from tokentrail.rooms import charts, module_name, stages
 
 
 def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:
@@ -23,7 +23,7 @@ def run(main: Callable[[stage.Job], None], spans_models: bool = False) -> None:
     if not spans_models:
         parser.add_argument("--model", required=True, help="model, as the configuration names it")
     if name == "chart":
-        parser.add_argument("--chart", required=True, help="name of a module of tokentrail.charts")
+        parser.add_argument("--chart", required=True, help="name of the chart")
     parser.add_argument("--config", type=Path, default=Path("config/config.yaml"), help="configuration file")
     parser.add_argument("--output", type=Path, help="file to write (default: where a run puts it)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads for torch")
@@ -45,19 +45,20 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
     folders = [results / each for each in ([model] if model else config.models)]
     match name:
         case "chart":
-            settings = configuration.settings(config, "charts") | {"chart": arguments.chart}
+            if arguments.chart not in charts():
+                raise ConfigError(f"--chart {arguments.chart} is no chart; there are {', '.join(charts())}")
+            settings = configuration.chart_settings(config) | {"module": module_name(charts()[arguments.chart])}
             default = [results / "charts" / f"{arguments.chart}.{kind}" for kind in stage.CHART_KINDS]
         case "chart_library":
             settings, default = {}, [results / "charts" / "library.js"]
         case "report":
-            settings = configuration.settings(config, "report") | {"charts": str(results / "charts"), "lost": []}
+            settings = configuration.report_settings(config) | {"charts": str(results / "charts"), "lost": []}
             default = [results / "report.html"]
-        case "parity_gate":
-            settings = configuration.settings(config, name, model)
-            default = [folders[0] / "parity.passed"]
         case _:
             settings = configuration.settings(config, name, model)
-            default = [(results if name in SPANNING else folders[0]) / f"{name}.parquet"]
+            declared = stages()[name]
+            folder = results if declared.spans_models else folders[0]
+            default = [folder / (declared.file or f"{name}.parquet")]
     chosen = default
     if arguments.output:
         kinds = [path.suffix for path in default]
@@ -68,7 +69,7 @@ def prepare(name: str, arguments: argparse.Namespace) -> stage.Job:
         inputs=lambda name: (
             [results / "charts" / "library.js"]
             if name == "library"
-            else [folder / f"{name}.parquet" for folder in ([results] if name in SPANNING else folders)]
+            else [folder / f"{name}.parquet" for folder in ([results] if stages()[name].spans_models else folders)]
         ),
         outputs=chosen,
         threads=arguments.threads,

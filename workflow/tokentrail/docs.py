@@ -13,12 +13,15 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from tokentrail import rooms, tables
 from tokentrail.config import Config
-from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
-README = ROOT / "config/README.md"
+KEYS = ROOT / "config/README.md"
+README = ROOT / "README.md"
+REFERENCE_TABLES = ("training", "evaluation")
+"""The tables of the reference models, which no run makes: their own rules do."""
 
 
 def schema_text() -> str:
@@ -26,14 +29,23 @@ def schema_text() -> str:
     return json.dumps(Config.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def readme_text(kept: str) -> str:
-    """`config/README.md` with its generated parts, which stand between markers, made anew."""
-    for part, text in (("keys", key_reference()), ("tables", data_dictionary())):
+def with_parts(path: Path) -> str:
+    """The text of a README with its generated parts, which stand between markers, made anew. Raises ValueError."""
+    kept = path.read_text(encoding="utf-8")
+    for part, make in PARTS[path].items():
         marked = re.compile(rf"(<!-- {part} -->\n).*?(<!-- end of {part} -->)", re.DOTALL)
+        text = make()
         kept, found = marked.subn(lambda m, text=text: f"{m[1]}\n{text}\n{m[2]}", kept)
         if found != 1:
-            raise ValueError(f"{README.name} must have one place for its {part}, between markers")
+            raise ValueError(f"{path.name} must have one place for its {part}, between markers")
     return kept
+
+
+def stage_list() -> str:
+    """Every stage and its question as a Markdown table."""
+    lines = ["| stage | question |", "|---|---|"]
+    lines += [f"| `{name}` | {stage.question} |" for name, stage in rooms.stages().items()]
+    return "\n".join(lines) + "\n"
 
 
 def key_reference() -> str:
@@ -81,7 +93,8 @@ def _type_name(annotation) -> str:
 def data_dictionary() -> str:
     """All tables as Markdown, those of the reference models last: one section a table, one row a column."""
     lines: list[str] = []
-    for name, schema in (TABLES | REFERENCE_TABLES).items():
+    for name in (*rooms.tables(), *REFERENCE_TABLES):
+        schema = tables.schema_of(name)
         lines += [f"### `{name}`", "", (schema.__doc__ or "").strip(), ""]
         lines += ["| column | type | unit | meaning |", "|---|---|---|---|"]
         for column, declared in schema.columns().items():
@@ -92,6 +105,11 @@ def data_dictionary() -> str:
     return "\n".join(lines)
 
 
+PARTS = {README: {"stages": stage_list}, KEYS: {"keys": key_reference, "tables": data_dictionary}}
+"""The generated parts of the READMEs, by their markers."""
+
+
 if __name__ == "__main__":
     SCHEMA.write_text(schema_text(), encoding="utf-8")
-    README.write_text(readme_text(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for readme in PARTS:
+        readme.write_text(with_parts(readme), encoding="utf-8")

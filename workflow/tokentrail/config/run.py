@@ -4,97 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, create_model, model_validator
 
 from tokentrail.config.models import Model, Prompt
-from tokentrail.declare.settings import InputPath, Name, PromptsStage, Section, Text
+from tokentrail.declare.settings import InputPath, Name, Section, Text
 from tokentrail.errors import ConfigError
-from tokentrail.stages.ablations.settings import AblationsStage
-from tokentrail.stages.arithmetic.settings import ArithmeticStage
-from tokentrail.stages.cache.settings import CacheStage
-from tokentrail.stages.cost.settings import CostStage
-from tokentrail.stages.distribution.settings import DistributionStage
-from tokentrail.stages.filler.settings import FillerStage
-from tokentrail.stages.geometry.settings import GeometryStage
-from tokentrail.stages.merges.settings import MergesStage
-from tokentrail.stages.name_swaps.settings import NameSwapsStage
-from tokentrail.stages.next_token.settings import NextTokenStage
-from tokentrail.stages.parity.settings import ParityStage
-from tokentrail.stages.patching.settings import PatchingStage
-from tokentrail.stages.positions.settings import PositionsStage
-from tokentrail.stages.quantization.settings import QuantizationStage
-from tokentrail.stages.sink.settings import SinkStage
-from tokentrail.stages.timing.settings import TimingStage
+from tokentrail.rooms import rooms
 
-
-class Stages(Section):
-    """Settings of the stages."""
-
-    parity: ParityStage = ParityStage()
-    """Parity gate."""
-    next_token: NextTokenStage = NextTokenStage()
-    """First tokens."""
-    name_swaps: NameSwapsStage = NameSwapsStage()
-    """Name swaps."""
-    lens: PromptsStage = PromptsStage()
-    """Logit lens."""
-    residual: PromptsStage = PromptsStage()
-    """Sizes along the stream."""
-    ablations: AblationsStage = AblationsStage()
-    """Parts switched off."""
-    filler: FillerStage = FillerStage()
-    """Distance: the stages `filler_sweep` and `long_range`."""
-    patching: PatchingStage = PatchingStage()
-    """Interchange between prompts."""
-    attribution: PromptsStage = PromptsStage()
-    """Direct logit attribution."""
-    mixing: PromptsStage = PromptsStage()
-    """Attention weights and unrolled Mamba2, in full."""
-    attention: PromptsStage = PromptsStage()
-    """Every attention head's last row."""
-    sink: SinkStage = SinkStage()
-    """What position 0 is needed for."""
-    cache: CacheStage = CacheStage()
-    """Decode with a cache, and the cache's bytes."""
-    timing: TimingStage = TimingStage()
-    """Decode and prefill times: the stages `timing`, `timing_summary` and `machine`."""
-    cost: CostStage = CostStage()
-    """Price of a million tokens."""
-    quantization: QuantizationStage = QuantizationStage()
-    """Quantization: the stages `quantization_quality`, `quantization_timing`, `quantization`, `quantization_error`."""
-    distribution: DistributionStage = DistributionStage()
-    """The whole distribution."""
-    merges: MergesStage = MergesStage()
-    """Byte-level BPE, replayed."""
-    geometry: GeometryStage = GeometryStage()
-    """The token table as vectors."""
-    positions: PositionsStage = PositionsStage()
-    """How position enters."""
-    block: PromptsStage = PromptsStage()
-    """One layer, step by step."""
-    mlp: PromptsStage = PromptsStage()
-    """Inside the FFN."""
-    arithmetic: ArithmeticStage = ArithmeticStage()
-    """Sizes and work."""
-
-
-ON_SOME_PROMPTS = (
-    "lens",
-    "residual",
-    "ablations",
-    "attribution",
-    "mixing",
-    "attention",
-    "sink",
-    "cache",
-    "distribution",
-    "positions",
-    "block",
-    "mlp",
+Stages = create_model(
+    "Stages",
+    __base__=Section,
+    __doc__="Settings of the stages.",
+    **{
+        name: (room.settings, Field(default=room.settings(), description=room.about))
+        for name, room in rooms().items()
+        if room.settings.model_fields
+    },
 )
 
 
@@ -122,27 +52,17 @@ class Config(Section):
 
     @model_validator(mode="after")
     def check(self):
-        ablations, pairs = self.stages.ablations, self.stages.patching.pairs
-        named = {f"{stage}.prompts": getattr(self.stages, stage).prompts or [] for stage in ON_SOME_PROMPTS}
-        named["ablations.references"] = ablations.references
-        named["ablations.resample_from"] = [*ablations.resample_from, *ablations.resample_from.values()]
-        named["quantization.prompt"] = [name for name in [self.stages.quantization.prompt] if name is not None]
-        named["patching.pairs"] = [name for pair in pairs for name in (pair.prompt, pair.source)]
-        for key, names in named.items():
-            for prompt in names:
-                if prompt not in self.prompts:
-                    raise ValueError(f"stages.{key} names {prompt!r}, which is not under `prompts`")
-        for model in self.stages.quantization.models or []:
-            if model not in self.models:
-                raise ValueError(f"stages.quantization.models names {model!r}, which is not under `models`")
-        if "operations" in ablations.model_fields_set and "resample" in ablations.operations:
-            for prompt in ablations.prompts or self.prompts:
-                if prompt not in ablations.resample_from:
-                    raise ValueError(
-                        f"stages.ablations.operations asks to resample, but stages.ablations.resample_from does not "
-                        f"say from which prompt {prompt!r} takes its values"
-                    )
+        for stage, settings in self.stages:
+            for key, names in settings.named_prompts().items():
+                for prompt in names:
+                    if prompt not in self.prompts:
+                        raise ValueError(f"stages.{stage}.{key} names {prompt!r}, which is not under `prompts`")
+            settings.check_against(self)
         return self
+
+    def prompts_named(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """These prompts as plain data."""
+        return {name: self.prompts[name].model_dump() for name in names}
 
 
 def parse(raw: dict[str, Any]) -> Config:

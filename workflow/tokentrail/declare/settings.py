@@ -1,11 +1,15 @@
-"""What the sections of the configuration are made of."""
+"""What the sections of the configuration are made of, and what of them a stage is given."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
@@ -49,8 +53,47 @@ class Bootstrap(Section):
     """Seed of the resampling."""
 
 
-class PromptsStage(Section):
-    """A stage that runs on some of the prompts."""
+class StageSettings(Section):
+    """What the configuration may say of a room's stages, under `stages.<room>`; without fields, nothing."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        """Exactly what a stage's script uses of the configuration, as plain dicts, lists and scalars."""
+        return {"model": model} | self.model_dump()
+
+    def named_prompts(self) -> dict[str, Iterable[str]]:
+        """Prompts that the settings name, by the key that names them, to be held against those that there are."""
+        return {}
+
+    def check_against(self, config: Config) -> None:
+        """Raises ValueError if the settings do not fit the rest of the configuration."""
+
+
+class ModelStage(StageSettings):
+    """A stage that runs a model, or reads text as it does."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        run_as = {"bos": config.models[model].bos, "device": config.device}
+        return super().given(config, stage, model) | run_as
+
+
+class EveryPromptStage(ModelStage):
+    """A stage that runs a model on all prompts."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        return super().given(config, stage, model) | {"prompts": config.prompts_named(self.chosen(config))}
+
+    def chosen(self, config: Config) -> Iterable[str]:
+        return config.prompts
+
+
+class PromptsStage(EveryPromptStage):
+    """A stage that runs a model on some of the prompts."""
 
     prompts: list[Name] | None = None
     """Prompts to run on; all of them if not given."""
+
+    def chosen(self, config: Config) -> Iterable[str]:
+        return config.prompts if self.prompts is None else self.prompts
+
+    def named_prompts(self) -> dict[str, Iterable[str]]:
+        return {"prompts": self.prompts or []}

@@ -10,7 +10,7 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
-import tokentrail.charts
+from tokentrail import rooms
 from tokentrail.charts import text
 from tokentrail.charts.colour import on_dark
 from tokentrail.charts.looks import looks
@@ -18,76 +18,10 @@ from tokentrail.charts.select import FAMILIES, as_computed, last_position, order
 from tokentrail.provenance import constant
 from tokentrail.report import narrow, sentences, svg, words
 from tokentrail.stages.ablations import section as ablations
-from tokentrail.stages.arithmetic import section as work
-from tokentrail.stages.attribution import section as attribution
-from tokentrail.stages.block import section as block
-from tokentrail.stages.cache import section as cache
-from tokentrail.stages.distribution import section as spread
-from tokentrail.stages.filler import section as distance
-from tokentrail.stages.geometry import section as geometry
-from tokentrail.stages.merges import section as merges
-from tokentrail.stages.mixing import section as mixing
-from tokentrail.stages.mlp import section as mlp
-from tokentrail.stages.patching import section as patching
-from tokentrail.stages.positions import section as positions
+from tokentrail.stages.filler import section as filler
 from tokentrail.stages.quantization import section as quantization
-from tokentrail.stages.reproduction import section as reproduction
-from tokentrail.stages.sink import section as sink
-from tokentrail.stages.timing import section as timing
 
 HERE = Path(__file__).parent
-CHARTS = Path(tokentrail.charts.__file__).parent
-SECTIONS = {
-    "reproduction": "What reproduces",
-    "tokens": "The text as tokens",
-    "merges": "How a token is built",
-    "geometry": "Tokens as vectors",
-    "positions": "How position enters",
-    "parity": "Is the forward pass right?",
-    "next": "The next token",
-    "spread": "What narrows the distribution",
-    "swaps": "Other names in the sentence",
-    "lens": "When the answer forms",
-    "residual": "How the stream grows",
-    "block": "One layer, step by step",
-    "mlp": "Inside the FFN",
-    "mixing": "Who takes from whom",
-    "attribution": "Which parts speak for the answer",
-    "ablations": "What if a part is switched off",
-    "distance": "How far away the name may be",
-    "patching": "Where the name is carried",
-    "sink": "What the first token is for",
-    "cache": "Decoding with a cache",
-    "timing": "How fast, and how near to the machine’s limits",
-    "quantization": "What fewer bits cost and save",
-    "cells": "The models, cell by cell",
-    "census": "Where the parameters are",
-    "work": "Sizes and work, by arithmetic",
-    "weights": "Where the weights come from",
-    "unmeasured": "Asked and not measured",
-    "conventions": "How to read the numbers",
-}
-"""The sections in the order of the page, each a template, and their headings."""
-VIEWS = {
-    "reproduction": reproduction.view,
-    "merges": merges.view,
-    "geometry": geometry.view,
-    "positions": positions.view,
-    "spread": spread.view,
-    "block": block.view,
-    "mlp": mlp.view,
-    "work": work.view,
-    "mixing": mixing.view,
-    "attribution": attribution.view,
-    "ablations": ablations.view,
-    "distance": distance.view,
-    "patching": patching.view,
-    "sink": sink.view,
-    "cache": cache.view,
-    "timing": timing.view,
-    "quantization": quantization.view,
-}
-"""What the templates of these sections are made from."""
 
 
 def build(
@@ -103,7 +37,7 @@ def build(
     out because they did not finish, each with the `stage` that failed and a `sentence` that says why.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
+        loader=jinja2.FileSystemLoader([HERE, rooms.HERE]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -124,7 +58,7 @@ def build(
         "labelled": narrow.labelled,
     }
     page = environment.get_template("page.html")
-    figures = {name: figure(name, Path(charts_dir)) for name in chart_names()}
+    figures = {name: figure(name, Path(charts_dir)) for name in rooms.charts()}
     return page.render(
         settings=settings,
         style=style([figure["drawing"] for figure in figures.values() if figure["drawing"]]),
@@ -135,7 +69,7 @@ def build(
         swaps=swaps(tables, settings),
         weights=tables["weights"].to_dicts(),
         census=census(tables["census"]),
-        views={name: view(tables, settings) for name, view in VIEWS.items()},
+        views={name: module.view(tables, settings) for name, module in rooms.sections().items() if module},
         refused=refused,
         lost=lost,
         sections=sections(settings),
@@ -145,13 +79,21 @@ def build(
 
 
 def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
+    """The rooms' sections in their order, and last how to read the numbers."""
     one = len(settings["models"]) == 1
-    headings = SECTIONS | ({"cells": "The model, cell by cell"} if one else {})
-    # What reproduces comes first, where there is something to reproduce.
-    return [
-        {"name": name, "title": title}
-        for name, title in headings.items()
+    found = [
+        {"name": name, "title": rooms.rooms()[name].heading, "template": f"{name}/section.html"}
+        for name in rooms.sections()
+        # What reproduces comes first, where there is something to reproduce.
         if name != "reproduction" or settings["ledgers"]
+    ]
+    for section in found:
+        if one and section["name"] == "cells":
+            section["title"] = "The model, cell by cell"
+    return [
+        *found,
+        {"name": "unmeasured", "title": "Asked and not measured", "template": "unmeasured.html"},
+        {"name": "conventions", "title": "How to read the numbers", "template": "conventions.html"},
     ]
 
 
@@ -162,18 +104,14 @@ def style(drawings: list[Markup]) -> Markup:
     return page + dark
 
 
-def chart_names() -> list[str]:
-    """The modules of tokentrail.charts that declare the tables that they draw."""
-    return sorted(path.stem for path in CHARTS.glob("*.py") if constant(path, "TABLES"))
-
-
 def figure(name: str, charts_dir: Path) -> dict[str, Any]:
     """A chart for the page: the drawing, what it shows, and what it does not show."""
-    caption = constant(CHARTS / f"{name}.py", "CAPTION")
+    drawn_by = rooms.charts()[name]
+    caption = constant(drawn_by, "CAPTION")
     shows, does_not = (" ".join(part.split()) for part in caption.strip().split("\n\n"))
     return {
         "name": name,
-        "tables": constant(CHARTS / f"{name}.py", "TABLES"),
+        "tables": constant(drawn_by, "TABLES"),
         "shows": shows,
         "does_not": does_not,
         "drawing": svg.inline(charts_dir / f"{name}.svg", name, shows),
@@ -198,7 +136,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
         swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
         close = sentences.parity(parity)
         without = ablations.story(of(tables["ablations"], model=name))
-        far = distance.story(
+        far = filler.story(
             of(tables["filler_sweep"], model=name),
             settings["fillers"],
             mixes="mamba2" in of(tables["long_range"], model=name)["mixer"],

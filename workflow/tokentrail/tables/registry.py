@@ -1,4 +1,4 @@
-"""Every table by its name."""
+"""Every table by its name, found in the rooms: table `name_swaps` is the class `NameSwaps` of its room's `table.py`."""
 
 from __future__ import annotations
 

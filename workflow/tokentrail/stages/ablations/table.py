@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `ablations`."""
 
 from __future__ import annotations
 

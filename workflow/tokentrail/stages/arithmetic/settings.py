@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `arithmetic` is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tokentrail.declare.settings import Name, Section
+from tokentrail.declare.settings import Name, Section, StageSettings
 
 
 class HypotheticalCache(Section):
@@ -35,7 +35,7 @@ class HypotheticalPayload(Section):
     """Weights that share a scale."""
 
 
-class ArithmeticStage(Section):
+class ArithmeticStage(StageSettings):
     """Sizes and work that follow from shapes alone."""
 
     rows: list[Annotated[int, Field(ge=1)]] = [1, 8]

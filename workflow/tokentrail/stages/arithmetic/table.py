@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `arithmetic`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `attention`."""
 
 from __future__ import annotations
 

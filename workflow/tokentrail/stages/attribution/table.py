@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `attribution`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `block`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `cache` is asked."""
 
 from __future__ import annotations
 

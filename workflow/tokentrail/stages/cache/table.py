@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `cache`."""
 
 from __future__ import annotations
 

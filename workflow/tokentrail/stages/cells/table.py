@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `cells`."""
 
 from __future__ import annotations
 

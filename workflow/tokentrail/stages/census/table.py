@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `census`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""DOC"""
+"""What `cost` is asked."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from tokentrail.declare.settings import Section, Share
+from tokentrail.declare.settings import Share, StageSettings
 
 
-class CostStage(Section):
+class CostStage(StageSettings):
     """The price and the wait. Both keys are assumptions, and are shown as such."""
 
     price_per_hour: float = Field(default=1.0, gt=0)

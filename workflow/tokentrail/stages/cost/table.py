@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `cost`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `distribution` is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `distribution`."""
 
 from __future__ import annotations
 

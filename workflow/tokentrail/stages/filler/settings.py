@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `filler_sweep` and `long_range` are asked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Name, Section, Text
+from tokentrail.declare.settings import ModelStage, Name, Text
 
 
-class FillerStage(Section):
+class FillerStage(ModelStage):
     """The name at growing distance: head, n fillers, tail, joined by single spaces. Empty: not run."""
 
     head: str = ""

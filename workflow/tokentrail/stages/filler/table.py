@@ -1,4 +1,4 @@
-"""DOC"""
+"""The tables `filler_sweep` and `long_range`."""
 
 from __future__ import annotations
 

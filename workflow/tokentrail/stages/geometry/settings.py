@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `geometry` is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Name, Section, Text
+from tokentrail.declare.settings import ModelStage, Name, Section, Text
 
 
 class Analogy(Section):
@@ -24,7 +24,7 @@ class Analogy(Section):
         return self
 
 
-class GeometryStage(Section):
+class GeometryStage(ModelStage):
     """Lengths and directions of the rows of the token table."""
 
     words: list[Text] = []

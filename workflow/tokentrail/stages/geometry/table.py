@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `geometry`."""
 
 from __future__ import annotations
 

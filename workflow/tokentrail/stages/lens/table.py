@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `lens`."""
 
 from __future__ import annotations
 

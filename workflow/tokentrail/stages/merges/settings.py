@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `merges` is asked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from tokentrail.declare.settings import Section
+from tokentrail.declare.settings import EveryPromptStage
 
 
-class MergesStage(Section):
+class MergesStage(EveryPromptStage):
     """Byte-level BPE, replayed."""
 
     words: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = []

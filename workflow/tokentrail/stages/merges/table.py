@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `merges`."""
 
 from __future__ import annotations
 

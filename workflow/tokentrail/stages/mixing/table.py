@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `mixing`."""
 
 from __future__ import annotations
 

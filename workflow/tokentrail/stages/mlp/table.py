@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `mlp`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,15 @@
-"""DOC"""
+"""What `name_swaps` and `name_swaps_summary` are asked."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Bootstrap, Name, Section, Text
+from tokentrail.declare.settings import Bootstrap, ModelStage, Name, Section, Text
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 
 class SwapSet(Section):
@@ -25,7 +30,7 @@ class SwapSet(Section):
         return self
 
 
-class NameSwapsStage(Section):
+class NameSwapsStage(ModelStage):
     """Is the name in the sentence copied, or does the model favour one name?"""
 
     sets: dict[Name, SwapSet] = {}
@@ -34,3 +39,8 @@ class NameSwapsStage(Section):
     """Rows in one batch."""
     bootstrap: Bootstrap = Bootstrap()
     """Intervals of the summary."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        own = super().given(config, stage, model)
+        bootstrap = own.pop("bootstrap")
+        return own if stage == "name_swaps" else {"model": model, "bootstrap": bootstrap}

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The tables `name_swaps` and `name_swaps_summary`."""
 
 from __future__ import annotations
 

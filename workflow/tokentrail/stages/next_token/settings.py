@@ -1,13 +1,13 @@
-"""DOC"""
+"""What `next_token` is asked."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from tokentrail.declare.settings import Section
+from tokentrail.declare.settings import EveryPromptStage
 
 
-class NextTokenStage(Section):
+class NextTokenStage(EveryPromptStage):
     """The first tokens of the distribution."""
 
     top_k: int = Field(default=10, ge=1)

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `next_token`."""
 
 from __future__ import annotations
 

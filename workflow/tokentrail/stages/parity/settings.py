@@ -1,14 +1,27 @@
-"""DOC"""
+"""What `parity` and `parity_layers` are asked."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pydantic import Field
 
-from tokentrail.declare.settings import Section
+from tokentrail.declare.settings import EveryPromptStage
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 
-class ParityStage(Section):
+class ParityStage(EveryPromptStage):
     """The gate: ours against transformers."""
 
     tolerance: float = Field(default=1e-3, gt=0)
     """Largest difference in any logit, at any position of any prompt, that passes the gate."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        match stage:
+            case "parity":
+                return super().given(config, stage, model)
+            case "parity_layers":
+                return EveryPromptStage().given(config, stage, model)
+        return {"model": model}

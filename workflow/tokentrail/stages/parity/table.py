@@ -1,4 +1,4 @@
-"""DOC"""
+"""The tables `parity` and `parity_layers`."""
 
 from __future__ import annotations
 

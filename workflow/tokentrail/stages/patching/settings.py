@@ -1,10 +1,14 @@
-"""DOC"""
+"""What `patching` is asked."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
 
-from tokentrail.declare.settings import Name, Section
+from tokentrail.declare.settings import ModelStage, Name, Section
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 
 class Pair(Section):
@@ -16,7 +20,7 @@ class Pair(Section):
     """Prompt whose values are put in place."""
 
 
-class PatchingStage(Section):
+class PatchingStage(ModelStage):
     """Interchange between two prompts."""
 
     pairs: list[Pair] = []
@@ -28,3 +32,10 @@ class PatchingStage(Section):
         "ssm_state",
     ]
     """Sites to put values in place at; `ssm_state` applies to Mamba2 layers alone."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        prompts = config.prompts_named(self.named_prompts()["pairs"])
+        return super().given(config, stage, model) | {"prompts": prompts, "memory_mb": config.memory_mb}
+
+    def named_prompts(self) -> dict[str, Iterable[str]]:
+        return {"pairs": [name for pair in self.pairs for name in (pair.prompt, pair.source)]}

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `patching`."""
 
 from __future__ import annotations
 

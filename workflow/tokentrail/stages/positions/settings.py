@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `positions` is asked."""
 
 from __future__ import annotations
 

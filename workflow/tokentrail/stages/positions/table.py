@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `positions`."""
 
 from __future__ import annotations
 

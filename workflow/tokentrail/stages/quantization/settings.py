@@ -1,12 +1,16 @@
-"""DOC"""
+"""What `quantization_quality`, `quantization_timing`, `quantization` and `quantization_error` are asked."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Bootstrap, InputPath, Name, Section
+from tokentrail.declare.settings import Bootstrap, InputPath, ModelStage, Name, Section
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 
 class QuantizationScheme(Section):
@@ -69,7 +73,7 @@ class QuantizationTimes(Section):
     """Seed of the shuffling."""
 
 
-class QuantizationStage(Section):
+class QuantizationStage(ModelStage):
     """What fewer bits cost in answers and save in bytes and time. Without schemes it is not run."""
 
     schemes: dict[Name, QuantizationScheme] = {}
@@ -97,3 +101,28 @@ class QuantizationStage(Section):
         for unquantized in {"float32", "bfloat16"} & set(self.schemes):
             raise ValueError(f"schemes holds {unquantized!r}, the name of an unquantized model; choose another name")
         return self
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        """What the quality, the times and the errors each use; no schemes for a model that is left out."""
+        if stage == "quantization":
+            return {"model": model}
+        wanted = self.models is None or model in self.models
+        schemes = {name: scheme.model_dump() for name, scheme in self.schemes.items() if wanted}
+        run_as = ModelStage().given(config, stage, model)
+        match stage:
+            case "quantization_quality":
+                prompts = config.prompts_named([self.prompt or next(iter(config.prompts))])
+                read = self.model_dump(include={"passages", "window", "bootstrap"})
+                return run_as | {"schemes": schemes, "prompts": prompts} | read
+            case "quantization_timing":
+                packed = {name: scheme for name, scheme in schemes.items() if scheme["packed"]}
+                return run_as | {"schemes": packed} | self.times.model_dump()
+        return run_as | {"schemes": {name: schemes[name] for name in self.errors if wanted}}
+
+    def named_prompts(self) -> dict[str, Iterable[str]]:
+        return {"prompt": [] if self.prompt is None else [self.prompt]}
+
+    def check_against(self, config: Config) -> None:
+        for model in self.models or []:
+            if model not in config.models:
+                raise ValueError(f"stages.quantization.models names {model!r}, which is not under `models`")

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The tables `quantization_quality`, `quantization_timing`, `quantization` and `quantization_error`."""
 
 from __future__ import annotations
 

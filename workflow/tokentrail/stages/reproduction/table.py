@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `reproduction`."""
 
 from __future__ import annotations
 

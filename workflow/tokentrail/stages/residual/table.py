@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `residual`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""What `sink` is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `sink`."""
 
 from __future__ import annotations
 

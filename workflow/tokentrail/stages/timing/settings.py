@@ -1,13 +1,16 @@
-"""DOC"""
+"""What `timing`, `timing_summary` and `machine` are asked."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tokentrail.declare.settings import Count, Section
+from tokentrail.declare.settings import Count, ModelStage
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
 
 
-class TimingStage(Section):
+class TimingStage(ModelStage):
     """Wall-clock times. The job runs alone, on all cores that snakemake was given."""
 
     decode_contexts: list[Count] = [8, 128, 512, 1000]
@@ -28,3 +31,11 @@ class TimingStage(Section):
     """Threads for torch; as many as the job has cores if not given."""
     seed: int = 0
     """Seed of the shuffling."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        match stage:
+            case "timing":
+                return super().given(config, stage, model) | {"memory_mb": config.memory_mb}
+            case "machine":
+                return {"model": model, "device": config.device}
+        return {"model": model}

@@ -1,4 +1,4 @@
-"""DOC"""
+"""The tables `timing`, `timing_summary` and `machine`."""
 
 from __future__ import annotations
 

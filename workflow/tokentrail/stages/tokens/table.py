@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `tokens`."""
 
 from __future__ import annotations
 

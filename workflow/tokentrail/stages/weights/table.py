@@ -1,4 +1,4 @@
-"""DOC"""
+"""The table `weights`."""
 
 from __future__ import annotations
 

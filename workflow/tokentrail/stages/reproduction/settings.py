@@ -1,0 +1,23 @@
+"""What `reproduction` is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tokentrail.declare.settings import StageSettings
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
+
+
+class ReproductionStage(StageSettings):
+    """The published figures, and what the run calls the inputs that they are of."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        if not config.ledgers:  # nothing is judged, whatever is measured
+            return {"ledgers": [], "targets": {}, "schemes": {}}
+        return {
+            "ledgers": list(config.ledgers),
+            "targets": {name: prompt.target for name, prompt in config.prompts.items()},
+            "schemes": {name: scheme.model_dump() for name, scheme in config.stages.quantization.schemes.items()},
+        }

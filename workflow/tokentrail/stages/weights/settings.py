@@ -1,0 +1,24 @@
+"""What `weights` is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tokentrail.declare.settings import StageSettings
+
+if TYPE_CHECKING:
+    from tokentrail.config import Config
+
+
+class WeightsStage(StageSettings):
+    """Where a model's files come from, and where their hashes are kept."""
+
+    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+        chosen = config.models[model]
+        return {
+            "model": model,
+            "source": chosen.source.model_dump(),
+            "license": chosen.license,
+            "lock_file": config.lock_file,
+            "changes": chosen.config,
+        }
