@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tokentrail import config
 from tokentrail.errors import ConfigError
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 RAW = {
     "run": "r",
@@ -198,7 +198,7 @@ def test_braces_of_a_template_must_be_those_of_factors():
 
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
-    for stage in [*TABLES, "parity_gate", "charts", "report"]:
+    for stage in [*schemas(), "parity_gate", "charts", "report"]:
         settings = config.settings(parsed, stage, None if stage in ("charts", "report") else "a")
         assert json.loads(json.dumps(settings)) == settings, "snakemake compares plain data only"
 

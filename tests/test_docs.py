@@ -8,8 +8,9 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 from tokentrail import config, docs
+from tokentrail.docs import REFERENCE_TABLES
+from tokentrail.rooms import schemas
 from tokentrail.stages.timing.settings import TimingStage
-from tokentrail.tables.lists import REFERENCE_TABLES, TABLES
 
 
 def test_the_kept_schema_and_readme_are_current():
@@ -22,7 +23,7 @@ def test_every_key_and_every_column_is_explained():
     for line in docs.key_reference().splitlines()[2:]:
         key, kind, _, meaning = (cell.strip() for cell in line.strip("|").split(" | "))
         assert kind and meaning, key
-    for schema in (TABLES | REFERENCE_TABLES).values():
+    for schema in (*schemas().values(), *map(tables.schema_of, REFERENCE_TABLES)):
         for column in schema.column_names():
             assert f"| {column} |" in docs.data_dictionary()
 
@@ -57,7 +58,7 @@ def test_the_readme_names_every_stage_and_every_supported_family():
     from tokentrail.forward.families import FAMILIES
 
     readme = (docs.ROOT / "README.md").read_text()
-    assert all(f"| `{table}` |" in readme for table in TABLES)
+    assert all(f"| `{table}` |" in readme for table in schemas())
     assert all(f"`{family}`" in readme for family in FAMILIES)
 
 

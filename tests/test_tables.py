@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from tokentrail import tables
 from tokentrail.errors import NotFiniteError, TableError
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 ROWS = pl.DataFrame(
     {
@@ -103,7 +103,7 @@ def test_reading_says_what_is_wrong(path):
 
 
 def test_every_column_is_explained():
-    for name, schema in TABLES.items():
+    for name, schema in schemas().items():
         assert schema.__doc__, name
         assert schema.column_names()[0] == "model"
         for column, declared in schema.columns().items():
@@ -125,9 +125,9 @@ def test_a_table_of_nothing_but_refusals_can_be_read(path):
     assert [row["reason"] for row in tables.refused("distribution", path)] == ["why"]
 
 
-@pytest.mark.parametrize("name", [name for name, schema in TABLES.items() if "reason" in schema.column_names()])
+@pytest.mark.parametrize("name", [name for name, schema in schemas().items() if "reason" in schema.column_names()])
 def test_a_table_with_reasons_of_its_own_says_what_they_are_of(name):
     """Those that another table says already, as a summary does, name no column."""
-    asked = TABLES[name].asked()
-    assert set(asked) < set(TABLES[name].column_names())
+    asked = schemas()[name].asked()
+    assert set(asked) < set(schemas()[name].column_names())
     assert not {"model", "reason", "status"} & set(asked)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import synthetic_anatomy
 from synthetic_quantization import of_quantization
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -62,7 +62,7 @@ def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, A
 
 def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.DataFrame]:
     """All tables, for the first `models` models; each is checked against its schema."""
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in schemas()}
     for index, model in enumerate(list(DEPTHS)[:models]):
         depth, attention = DEPTHS[model], ATTENTION_LAYERS[model]
         made_of_model = of_model(index, depth, 0 < len(attention) < depth, prompts) | of_parts(model, prompts)
@@ -71,7 +71,7 @@ def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.
         for table, made in made_of_model.items():
             rows[table] += [{"model": model} | row for row in made]
         rows["reproduction"] += figures(model)
-    return {table: TABLES[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
+    return {table: schemas()[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
 
 
 def figures(model: str) -> list[dict[str, Any]]:
@@ -98,11 +98,11 @@ def figures(model: str) -> list[dict[str, Any]]:
 
 
 def frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, infer_schema_length=None) if rows else TABLES[table].create_empty()
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else schemas()[table].create_empty()
 
 
 def empty() -> dict[str, pl.DataFrame]:
-    return {table: schema.create_empty() for table, schema in TABLES.items()}
+    return {table: schema.create_empty() for table, schema in schemas().items()}
 
 
 def of_model(index: int, depth: int, hybrid: bool, prompts: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:

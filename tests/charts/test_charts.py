@@ -16,8 +16,8 @@ import tokentrail.charts
 from tokentrail.charts import library, save, theme
 from tokentrail.charts.looks import looks
 from tokentrail.provenance import constant
+from tokentrail.rooms import schemas
 from tokentrail.stage import CHART_KINDS
-from tokentrail.tables.lists import TABLES
 
 FOLDER = Path(tokentrail.charts.__file__).parent
 LIBRARY = library.bundle()
@@ -57,7 +57,7 @@ def test_the_charts_that_the_report_shows_are_there():
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_declares_its_tables_and_what_it_shows_and_does_not_show(name):
-    assert set(constant(FOLDER / f"{name}.py", "TABLES")) <= set(TABLES)
+    assert set(constant(FOLDER / f"{name}.py", "TABLES")) <= set(schemas())
     shows, does_not = constant(FOLDER / f"{name}.py", "CAPTION").strip().split("\n\n")
     assert shows.endswith(".") and does_not.startswith("It does not show ") and does_not.endswith(".")
 

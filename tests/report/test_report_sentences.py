@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from tokentrail.report import sentences, words
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 
 def plain(markup) -> str:
@@ -69,7 +69,7 @@ def lens(ranks, tokens="abcdefgh"):
     )
 
 
-NO_PATCHING = TABLES["patching"].create_empty()
+NO_PATCHING = schemas()["patching"].create_empty()
 
 
 def patched(*recovered):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tokentrail.tables.lists import TIMED
+from tokentrail.rooms import timed as timed_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["Snakefile", "workflow", "scripts", "profiles", "envs"]
@@ -156,7 +156,7 @@ class Checkout:
         return {
             str(path.relative_to(self.results)): path.read_bytes()
             for path in self.results.rglob("*.parquet")
-            if timed or path.stem not in TIMED
+            if timed or path.stem not in timed_tables()
         }
 
     def copy(self, path: Path, keep_results: bool = True) -> "Checkout":

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tokentrail.provenance import constant
+from tokentrail.rooms import timed as timed_tables
 from tokentrail.tables import read
-from tokentrail.tables.lists import TIMED
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ FROM_PROMPTS = {"tokens", "merges", "parity", "parity_layers"} | ON_CAPITAL_TOO 
 FROM_WEIGHTS = {"name_swaps", "timing", "quantization_timing", "quantization_error"}
 WITHOUT_CELLS = {"weights", "cells", "census", "tokens", "merges", "geometry", "positions"}
 GATED = (ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | FROM_WEIGHTS) - WITHOUT_CELLS
-ALL = FROM_PROMPTS | GATED | WITHOUT_CELLS | {"arithmetic", "name_swaps_summary"} | set(TIMED)
+ALL = FROM_PROMPTS | GATED | WITHOUT_CELLS | {"arithmetic", "name_swaps_summary"} | set(timed_tables())
 CHARTS = {path.stem: constant(path, "TABLES") for path in (ROOT / "workflow" / "tokentrail" / "charts").glob("*.py")}
 ALL_CHARTS = {f"charts/{chart}" for chart, drawn_from in CHARTS.items() if drawn_from}
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ def test_every_table_has_a_rule_and_a_script():
         for group in ("SPANNING", "UNGATED", "GATED", "DERIVED")
         for stage in re.findall(r'"(\w+)"', re.search(rf"^{group} = \[(.*?)\]", text, re.M | re.S)[1])
     }
-    assert listed == set(TABLES)
+    assert listed == set(schemas())
     assert all((ROOT / "scripts" / f"{stage}.py").is_file() for stage in listed)
 
 

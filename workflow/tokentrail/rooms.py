@@ -6,9 +6,13 @@ import functools
 import importlib
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tokentrail import stages as house
 from tokentrail.declare.room import Room, Stage
+
+if TYPE_CHECKING:
+    from tokentrail.declare.columns import Table
 
 HERE = Path(house.__file__).parent
 
@@ -29,6 +33,18 @@ def stages() -> dict[str, Stage]:
 def tables() -> list[str]:
     """The stages that write tables."""
     return [name for name, stage in stages().items() if not stage.file]
+
+
+def schemas() -> dict[str, type[Table]]:
+    """The declaration of every stage's table, by the stage's name."""
+    from tokentrail.tables import schema_of  # takes long to load, and the workflow needs the names alone
+
+    return {name: schema_of(name) for name in tables()}
+
+
+def timed() -> list[str]:
+    """The tables that hold or come from wall-clock times: the only ones in which two runs of one input may differ."""
+    return [name for name in tables() if stages()[name].timed]
 
 
 def room_of(stage: str) -> str:

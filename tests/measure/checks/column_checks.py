@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 import polars as pl
-from tokentrail.tables.lists import TABLES
+from tokentrail.rooms import schemas
 
 CLAIMED: dict[str, set[str]] = {}
 """The columns of each table that some check works out."""
@@ -45,7 +45,7 @@ def recomputes(table: str, *columns: str, key: tuple[str, ...], rel: float = 1e-
 def compare(
     table: str, frame: pl.DataFrame, rows: list[dict], columns: tuple[str, ...], key: tuple[str, ...], rel, close
 ) -> None:
-    frame = TABLES[table].validate(frame, cast=True)
+    frame = schemas()[table].validate(frame, cast=True)
     assert set(frame["model"]) <= {"tiny"}, table
     found, expected = by_key(frame.to_dicts(), key), by_key(rows, key)
     assert found.keys() == expected.keys(), (
