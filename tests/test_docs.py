@@ -7,7 +7,7 @@ import re
 
 import pytest
 from jsonschema import Draft202012Validator
-from tokentrail import config, docs
+from tokentrail import config, docs, tables
 from tokentrail.docs import REFERENCE_TABLES
 from tokentrail.rooms import schemas
 from tokentrail.stages.timing.settings import TimingStage

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokentrail.charts import text
-from tokentrail.report import words
+from tokentrail.wording import words
 
 SHARES = st.floats(0, 1) | st.floats(0, 0.002) | st.floats(0.998, 1)
 NUMBERS = st.floats(-1e15, 1e15) | st.floats(-1e-2, 1e-2) | st.floats(990, 1010)

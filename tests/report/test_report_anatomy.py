@@ -5,11 +5,11 @@ import pytest
 import synthetic_tables as synthetic
 from test_report_sections import plain
 from tokentrail.charts import select
-from tokentrail.report import sentences
 from tokentrail.stages.arithmetic import section as work
 from tokentrail.stages.block import section as block
 from tokentrail.stages.distribution import section as spread
 from tokentrail.stages.geometry import section as geometry
+from tokentrail.stages.lens import section as lens_section
 from tokentrail.stages.merges import section as merges
 from tokentrail.stages.mlp import section as mlp
 from tokentrail.stages.positions import section as positions
@@ -207,15 +207,15 @@ def test_where_the_target_stood_higher_on_the_way():
     rows = pl.DataFrame(
         [row("p", 0, 9), row("p", 1, 1), row("p", 2, 4), row("q", 0, 9), row("q", 1, 7), row("q", 2, 0)]
     )
-    assert plain(sentences.on_the_way(rows)) == (
+    assert plain(lens_section.on_the_way(rows)) == (
         "Where the target does not end at rank 0, it stands higher after some layer before the last in the one case: "
         "p, rank 1 after layer 1 and 4 at the end."
     )
-    assert plain(sentences.on_the_way(rows.filter(pl.col("prompt") == "q"))) == (
+    assert plain(lens_section.on_the_way(rows.filter(pl.col("prompt") == "q"))) == (
         "The target ends at rank 0 on the one prompt, so it stood higher on none of them before."
     ), "a target that ends first cannot have stood higher: that it did not is no finding"
-    assert sentences.on_the_way(rows.filter(pl.col("layer") == 0)) == "", "one layer has nothing before the last"
-    assert sentences.on_the_way(rows.clear()) == ""
+    assert lens_section.on_the_way(rows.filter(pl.col("layer") == 0)) == "", "one layer has nothing before the last"
+    assert lens_section.on_the_way(rows.clear()) == ""
 
 
 def test_what_comes_first_without_the_first_token():

@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from markupsafe import Markup
-from tokentrail.report import words
 from tokentrail.stages.ablations import section as ablations
 from tokentrail.stages.attribution import section as attribution
 from tokentrail.stages.cache import section as cache
@@ -13,6 +12,7 @@ from tokentrail.stages.mixing import section as mixing
 from tokentrail.stages.patching import section as patching
 from tokentrail.stages.sink import section as sink
 from tokentrail.stages.timing import section as timing
+from tokentrail.wording import words
 
 ALICE = words.chip(" Alice")
 

@@ -2,8 +2,13 @@
 
 import polars as pl
 import pytest
-from tokentrail.report import sentences, words
 from tokentrail.rooms import schemas
+from tokentrail.stages.lens import section as lens_section
+from tokentrail.stages.name_swaps import section as name_swaps_section
+from tokentrail.stages.next_token import section as next_token_section
+from tokentrail.stages.parity import section as parity_section
+from tokentrail.stages.residual import section as residual_section
+from tokentrail.wording import words
 
 
 def plain(markup) -> str:
@@ -46,15 +51,15 @@ def next_token(*rows):
     ],
 )
 def test_the_answer(rows, said):
-    assert plain(sentences.answer(next_token(*rows))) == said
+    assert plain(next_token_section.answer(next_token(*rows))) == said
 
 
 def test_no_answer_is_no_sentence():
-    assert sentences.answer(next_token((0, "a", 0.5, True)).clear()) == ""
+    assert next_token_section.answer(next_token((0, "a", 0.5, True)).clear()) == ""
 
 
 def test_tokens_are_escaped():
-    said = sentences.answer(next_token((0, "</script><b>", 0.5, True)))
+    said = next_token_section.answer(next_token((0, "</script><b>", 0.5, True)))
     assert "&lt;/script&gt;&lt;b&gt;" in said
     assert "<b>" not in said
 
@@ -119,14 +124,14 @@ def patched(*recovered):
     ],
 )
 def test_the_lens(ranks, said):
-    assert plain(sentences.lens(lens(ranks), "p", NO_PATCHING)) == said
+    assert plain(lens_section.lens(lens(ranks), "p", NO_PATCHING)) == said
 
 
 def test_the_lens_reads_whole_layers_of_the_model_as_trained():
     other = lens([0, 0]).with_columns(variant=pl.lit("attention_off"))
     half = lens([0, 0]).with_columns(site=pl.lit("resid_mid"))
-    assert sentences.lens_facts(pl.concat([other, half, lens([7, 0])]))["first"] == 1
-    assert sentences.lens(lens([1]).clear(), "p", NO_PATCHING) == ""
+    assert lens_section.lens_facts(pl.concat([other, half, lens([7, 0])]))["first"] == 1
+    assert lens_section.lens(lens([1]).clear(), "p", NO_PATCHING) == ""
 
 
 def parity(*differences, agrees=True):
@@ -140,28 +145,28 @@ def parity(*differences, agrees=True):
 
 
 def test_parity_that_passes():
-    assert plain(sentences.parity(parity(1e-5, 1.02e-4))) == (
+    assert plain(parity_section.parity(parity(1e-5, 1.02e-4))) == (
         "Over 2 positions of 2 prompts, the largest difference in any logit between this workflow and transformers is "
         "1.0 × 10−4, below the tolerance of 1.0 × 10−3."
     )
-    assert plain(sentences.parity(parity(0.0))).startswith("Over 1 position of 1 prompt, the largest difference")
+    assert plain(parity_section.parity(parity(0.0))).startswith("Over 1 position of 1 prompt, the largest difference")
 
 
 def test_parity_that_fails_says_so():
-    said = plain(sentences.parity(parity(0.5)))
+    said = plain(parity_section.parity(parity(0.5)))
     assert said.endswith(
         "above the tolerance of 1.0 × 10−3: this model fails the gate, and no number of it should be used."
     )
 
 
 def test_agreement_on_the_first_token():
-    assert sentences.agreement(parity(1e-5)) == "Both name the same first token at every position."
-    said = plain(sentences.agreement(parity(1e-5, 1e-5, agrees=False)))
+    assert parity_section.agreement(parity(1e-5)) == "Both name the same first token at every position."
+    said = plain(parity_section.agreement(parity(1e-5, 1e-5, agrees=False)))
     assert said == "They name different first tokens at 2 of 2 positions."
 
 
 def test_the_error_budget():
-    assert plain(sentences.budget(parity(1e-5))) == (
+    assert plain(parity_section.budget(parity(1e-5))) == (
         "Against the same pass in float64, float32 rounding alone moves this workflow by up to 9.5 × 10−5 and "
         "transformers by up to 5.0 × 10−5; the largest logit is 30.4."
     )
@@ -171,12 +176,16 @@ def test_how_many_prompts_are_answered_as_expected():
     rows = pl.DataFrame(
         {"prompt": ["a", "a", "b", "b", "c"], "rank": [0, 1, 0, 7, 0], "is_target": [True, False, False, True, True]}
     )
-    assert sentences.hits(rows) == "The expected token comes first after 2 of the 3 prompts."
-    assert sentences.hits(rows.filter(pl.col("prompt") != "b")) == "The expected token comes first after both prompts."
+    assert next_token_section.hits(rows) == "The expected token comes first after 2 of the 3 prompts."
     assert (
-        sentences.hits(rows.filter(pl.col("rank") > 0)) == "The expected token comes first after none of the 2 prompts."
+        next_token_section.hits(rows.filter(pl.col("prompt") != "b"))
+        == "The expected token comes first after both prompts."
     )
-    assert sentences.hits(rows.head(2)) == ""
+    assert (
+        next_token_section.hits(rows.filter(pl.col("rank") > 0))
+        == "The expected token comes first after none of the 2 prompts."
+    )
+    assert next_token_section.hits(rows.head(2)) == ""
 
 
 def swapped(sets):
@@ -214,13 +223,13 @@ def swapped(sets):
 )
 def test_the_name_swaps(sets, said):
     opening = "With other names in its place, the name in the sentence is the first answer "
-    assert plain(sentences.swaps(*swapped(sets))) == opening + said
+    assert plain(name_swaps_section.story(*swapped(sets))) == opening + said
 
 
 def test_the_sentence_in_which_names_fail_is_told():
     rows, summary = swapped([("broad", 4, 2, 4)])
     rows = rows.with_columns(rank=pl.when(pl.col("template") == "t1").then(pl.lit(2)).otherwise("rank"))
-    said = plain(sentences.swaps(rows, summary))
+    said = plain(name_swaps_section.story(rows, summary))
     assert "in 4 of 8 cases" in said
     assert "0.710; least often in the sentence t1, in none of 4 cases)" in said
 
@@ -229,11 +238,11 @@ def test_growth():
     def stream(*lengths):
         return pl.DataFrame([{"site": "resid_post", "layer": i, "l2_norm": x} for i, x in enumerate(lengths)])
 
-    assert sentences.growth(stream(33.8, 902.0)) == (
+    assert residual_section.growth(stream(33.8, 902.0)) == (
         "The stream's length goes from 33.8 after layer 0 to 902 after layer 1, where it is largest."
     )
-    assert sentences.growth(stream(33.8, 902.0, 50.0)).endswith("; it is largest after layer 1, at 902.")
-    assert sentences.growth(stream(3.0)) == "The stream's length after its one layer is 3.00."
+    assert residual_section.growth(stream(33.8, 902.0, 50.0)).endswith("; it is largest after layer 1, at 902.")
+    assert residual_section.growth(stream(3.0)) == "The stream's length after its one layer is 3.00."
 
 
 def test_words():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokentrail import stages as house
 from tokentrail.declare.room import Room, Stage
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tokentrail.declare.columns import Table
 
 HERE = Path(house.__file__).parent
@@ -66,9 +68,13 @@ def module_name(path: Path) -> str:
     return ".".join([house.__name__, *path.relative_to(HERE).with_suffix("").parts])
 
 
-def sections() -> dict[str, ModuleType | None]:
-    """The rooms that have a section in the report, each with the module that fills its template, if one does."""
-    named = {name: HERE / name / "section.py" for name, room in rooms().items() if room.heading}
-    return {
-        name: importlib.import_module(module_name(path)) if path.is_file() else None for name, path in named.items()
-    }
+def sections() -> dict[str, str]:
+    """The rooms that have a section in the report, each with its heading."""
+    return {name: room.heading for name, room in rooms().items() if room.heading}
+
+
+def views() -> dict[str, Callable[[dict[str, pl.DataFrame], dict[str, Any]], Any]]:
+    """What makes a section's template its rows and sentences, from the tables and settings: its room's `view`."""
+    files = {name: HERE / name / "section.py" for name in sections()}
+    modules = {name: importlib.import_module(module_name(file)) for name, file in files.items() if file.is_file()}
+    return {name: module.view for name, module in modules.items() if hasattr(module, "view")}

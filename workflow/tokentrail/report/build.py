@@ -14,12 +14,16 @@ from tokentrail import rooms
 from tokentrail.charts import text
 from tokentrail.charts.colour import on_dark
 from tokentrail.charts.looks import looks
-from tokentrail.charts.select import FAMILIES, as_computed, last_position, ordered
+from tokentrail.charts.select import as_computed, last_position, ordered
 from tokentrail.provenance import constant
-from tokentrail.report import narrow, sentences, svg, words
-from tokentrail.stages.ablations import section as ablations
-from tokentrail.stages.filler import section as filler
-from tokentrail.stages.quantization import section as quantization
+from tokentrail.report import narrow, svg
+from tokentrail.stages.ablations import section as ablations_section
+from tokentrail.stages.filler import section as filler_section
+from tokentrail.stages.lens import section as lens_section
+from tokentrail.stages.name_swaps import section as name_swaps_section
+from tokentrail.stages.next_token import section as next_token_section
+from tokentrail.stages.quantization import section as quantization_section
+from tokentrail.wording import words
 
 HERE = Path(__file__).parent
 
@@ -65,11 +69,10 @@ def build(
         models=models(tables, settings),
         prompts=prompts(tables, settings),
         figures=figures,
-        cells=cells(tables["cells"], list(settings["models"])),
-        swaps=swaps(tables, settings),
         weights=tables["weights"].to_dicts(),
-        census=census(tables["census"]),
-        views={name: module.view(tables, settings) for name, module in rooms.sections().items() if module},
+        views={
+            name: module.view(tables, settings) for name, module in rooms.sections().items() if hasattr(module, "view")
+        },
         refused=refused,
         lost=lost,
         sections=sections(settings),
@@ -82,8 +85,8 @@ def sections(settings: dict[str, Any]) -> list[dict[str, str]]:
     """The rooms' sections in their order, and last how to read the numbers."""
     one = len(settings["models"]) == 1
     found = [
-        {"name": name, "title": rooms.rooms()[name].heading, "template": f"{name}/section.html"}
-        for name in rooms.sections()
+        {"name": name, "title": heading, "template": f"{name}/section.html"}
+        for name, heading in rooms.sections().items()
         # What reproduces comes first, where there is something to reproduce.
         if name != "reproduction" or settings["ledgers"]
     ]
@@ -118,30 +121,27 @@ def figure(name: str, charts_dir: Path) -> dict[str, Any]:
     }
 
 
-def of(frame: pl.DataFrame, **values: str) -> pl.DataFrame:
-    """The rows in which each named column has the value."""
-    return frame.filter(*(pl.col(column) == value for column, value in values.items()))
-
-
 def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Each model: its names, and what came out on the first prompt, in sentences."""
     first_prompt = next(iter(settings["prompts"]), "")
     found = []
     for index, (name, look) in enumerate(looks(settings).items()):
-        counts = of(tables["census"], model=name)
-        parity = of(tables["parity"], model=name)
-        answer = sentences.answer(of(tables["next_token"], model=name, prompt=first_prompt))
-        lens = sentences.lens(of(tables["lens"], model=name), first_prompt, of(tables["patching"], model=name))
-        hits = sentences.hits(of(tables["next_token"], model=name))
-        swapped = sentences.swaps(of(tables["name_swaps"], model=name), of(tables["name_swaps_summary"], model=name))
-        close = sentences.parity(parity)
-        without = ablations.story(of(tables["ablations"], model=name))
-        far = filler.story(
-            of(tables["filler_sweep"], model=name),
-            settings["fillers"],
-            mixes="mamba2" in of(tables["long_range"], model=name)["mixer"],
+        counts = tables["census"].filter(model=name)
+        parity = tables["parity"].filter(model=name)
+        answer = next_token_section.answer(tables["next_token"].filter(model=name, prompt=first_prompt))
+        lens = lens_section.lens(tables["lens"].filter(model=name), first_prompt, tables["patching"].filter(model=name))
+        hits = next_token_section.hits(tables["next_token"].filter(model=name))
+        swapped = name_swaps_section.story(
+            tables["name_swaps"].filter(model=name), tables["name_swaps_summary"].filter(model=name)
         )
-        fewer = quantization.story(of(tables["quantization"], model=name))
+        close = parity_section.parity(parity)
+        without = ablations_section.story(tables["ablations"].filter(model=name))
+        far = filler_section.story(
+            tables["filler_sweep"].filter(model=name),
+            settings["fillers"],
+            mixes="mamba2" in tables["long_range"].filter(model=name)["mixer"],
+        )
+        fewer = quantization_section.story(tables["quantization"].filter(model=name))
         found.append(
             {
                 "name": name,
@@ -151,7 +151,7 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                 "trained": text.printable(settings["models"][name]["training_note"]),
                 "colour": look.colour,
                 "dark_colour": on_dark(look.colour),
-                "in_cells": of(tables["cells"], model=name).height > 0,
+                "in_cells": tables["cells"].filter(model=name).height > 0,
                 "tensors": counts.height,
                 "parameters": counts["counted_parameters"].sum(),
                 "stored_bytes": counts["stored_bytes"].sum(),
@@ -168,11 +168,11 @@ def models(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[di
                     )
                 ),
                 "swaps": swapped,
-                "on_the_way": sentences.on_the_way(of(tables["lens"], model=name)),
+                "on_the_way": lens_section.on_the_way(tables["lens"].filter(model=name)),
                 "parity": close,
-                "agreement": sentences.agreement(parity),
-                "budget": sentences.budget(parity),
-                "bos": text.printable(", ".join(ordered(of(tables["tokens"], model=name), "bos_policy"))),
+                "agreement": parity_section.agreement(parity),
+                "budget": parity_section.budget(parity),
+                "bos": text.printable(", ".join(ordered(tables["tokens"].filter(model=name), "bos_policy"))),
             }
         )
     return found
@@ -193,22 +193,22 @@ def prompts(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[d
 
 def reading(tables: dict[str, pl.DataFrame], model: str, prompt: str) -> dict[str, Any]:
     """What one model made of one prompt."""
-    tokens = of(tables["tokens"], model=model, prompt=prompt)
-    answers = of(tables["next_token"], model=model, prompt=prompt).sort("rank").to_dicts()
-    spread = of(as_computed(tables["distribution"]), model=model, prompt=prompt).to_dicts()
-    lens = of(tables["lens"], model=model, prompt=prompt)
-    residual = of(tables["residual"], model=model, prompt=prompt)
-    parity = of(tables["parity"], model=model, prompt=prompt)
+    tokens = tables["tokens"].filter(model=model, prompt=prompt)
+    answers = tables["next_token"].filter(model=model, prompt=prompt).sort("rank").to_dicts()
+    spread = as_computed(tables["distribution"]).filter(model=model, prompt=prompt).to_dicts()
+    lens = tables["lens"].filter(model=model, prompt=prompt)
+    residual = tables["residual"].filter(model=model, prompt=prompt)
+    parity = tables["parity"].filter(model=model, prompt=prompt)
     return {
         "model": model,
         "tokens": tokens.to_dicts(),
-        "cut": sentences.cut(tokens),
+        "cut": tokens_section.cut(tokens),
         "note": text.printable("".join(tokens["note"].unique())),
         "first": answers[0] if answers else None,
         "target": next((row for row in answers if row["is_target"]), None),
         "distribution": spread[0] if spread else None,
-        "lens": sentences.lens_facts(lens),
-        "growth": sentences.growth(last_position(residual)),
+        "lens": lens_section.lens_facts(lens),
+        "growth": residual_section.growth(last_position(residual)),
         "parity": parity.select(
             pl.col("max_abs_logit_diff", "max_abs_error_ours", "max_abs_error_reference", "max_abs_logit").max(),
             agrees=pl.col("top1_agrees").sum(),
@@ -217,80 +217,3 @@ def reading(tables: dict[str, pl.DataFrame], model: str, prompt: str) -> dict[st
         if parity.height
         else None,
     }
-
-
-def swaps(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """The summary of the name swaps, one entry for each set, template and model."""
-    summary = tables["name_swaps_summary"]
-    rows = summary.select("set", "template", "model", "rows", "names").unique(maintain_order=True).to_dicts()
-    for row in rows:
-        here = of(summary, set=row["set"], template=row["template"], model=row["model"])
-        row |= {each["quantity"]: each for each in here.to_dicts()}
-        row["instead"] = instead(tables["name_swaps"], row)
-    order = list(settings["models"])
-    sets = ordered(summary, "set")
-    rows = [row for row in rows if row["model"] in order]
-    # A set with one template says the same thing twice: once for the template, once for all.
-    several = {row["set"] for row in rows if row["template"] != "all" and repeated(rows, row)}
-    rows = [row for row in rows if row["template"] != "all" or row["set"] in several]
-    templates = [*dict.fromkeys(row["template"] for row in rows if row["template"] != "all"), "all"]
-    return sorted(
-        rows, key=lambda row: (sets.index(row["set"]), templates.index(row["template"]), order.index(row["model"]))
-    )
-
-
-def instead(swapped: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any] | None:
-    """What most often comes first in the place of the name, and how often; None if the name always does."""
-    here = of(swapped, set=row["set"], model=row["model"]).filter(
-        pl.col("rank") > 0, (pl.col("template") == row["template"]) | (row["template"] == "all")
-    )
-    counted = here.group_by("top1_token", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
-    return {"token": counted["top1_token"][0], "times": counted["len"][0], "of": here.height} if here.height else None
-
-
-def repeated(rows: list[dict[str, Any]], row: dict[str, Any]) -> bool:
-    return any(r["set"] == row["set"] and r["template"] not in (row["template"], "all") for r in rows)
-
-
-def cells(frame: pl.DataFrame, names: list[str]) -> list[dict[str, Any]]:
-    """The cell table turned: one entry for each part, with one list of cells for each model.
-
-    Quantities that every model has stand in rows of their own; cells that only some have share a row by their part,
-    so that a mixer stands beside a mixer.
-    """
-    present = [name for name in names if name in set(frame["model"])]
-    common = {
-        (part, cell)
-        for part, cell, count in frame.group_by("part", "cell").agg(pl.col("model").n_unique()).iter_rows()
-        if count == len(present) and part in ("size", "embed", "residual")
-    }
-    rows: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
-    for row in frame.to_dicts():
-        alone = (row["part"], row["cell"]) in common
-        key = (row["part"], row["cell"] if alone else "")
-        entry = {"cell": "" if alone else row["cell"], "layers": row["layers"], "detail": row["detail"]}
-        rows.setdefault(key, {name: [] for name in present}).setdefault(row["model"], []).append(entry)
-    return [
-        {
-            "part": part,
-            "what": what,
-            "models": [found[name] for name in present],
-            "differs": any(found[name] != found[present[0]] for name in present),
-        }
-        for (part, what), found in rows.items()
-    ]
-
-
-def census(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Families of each model with their counts."""
-    families = frame.group_by("model", "family", maintain_order=True).agg(
-        pl.col("counted_parameters", "stored_bytes").sum(),
-        pl.col("family_share").first(),
-        formats=pl.col("stored_dtype").unique(maintain_order=True).str.join(", "),
-        tensors=pl.len(),
-    )
-    shown = {family: place for place, family in enumerate(FAMILIES)}
-    return [
-        row | {"name": FAMILIES[row["family"]]}
-        for row in sorted(families.to_dicts(), key=lambda row: shown[row["family"]])
-    ]

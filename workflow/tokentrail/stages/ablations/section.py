@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS, OPERATIONS, ordered
 from tokentrail.charts.text import printable, probability, whole
-from tokentrail.report.claims import DECIMALS, answered, leading, needed, trailing, way, without_kind
-from tokentrail.report.words import (
+from tokentrail.wording.claims import DECIMALS, answered, leading, needed, trailing, way, without_kind
+from tokentrail.wording.words import (
     MANY,
     at_layers,
     chip,

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import binary_bytes, operations, whole
-from tokentrail.report.words import counted, listed
+from tokentrail.wording.words import counted, listed
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS, attributed
 from tokentrail.charts.text import decimals, printable, signed
-from tokentrail.report.claims import leading, rival_probability
-from tokentrail.report.words import chip, listed, with_probability
+from tokentrail.wording.claims import leading, rival_probability
+from tokentrail.wording.words import chip, listed, with_probability
 
 SHOWN = 2
 """Decimals of a contribution that are shown: what is equal in them is not told apart."""

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import whole
-from tokentrail.report.words import counted, every, listed, power
+from tokentrail.wording.words import counted, every, listed, power
 
 MANY = 10
 """Where transformers' cached pass is this many times further from its full pass than ours from ours, it is told."""

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import as_computed, ordered, with_factors
 from tokentrail.charts.text import decimals, printable
-from tokentrail.report.claims import trailing, way
-from tokentrail.report.words import chip, counted, listed, tally
+from tokentrail.wording.claims import trailing, way
+from tokentrail.wording.words import chip, counted, listed, tally
 
 NONE = "as computed"
 NO_CHANGE = 0.005

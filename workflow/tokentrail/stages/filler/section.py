@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
 from tokentrail.charts.text import printable, probability, scientific, size, whole
-from tokentrail.report.claims import reach
-from tokentrail.report.words import chip, counted, every, listed, power, tally, with_probability
+from tokentrail.wording.claims import reach
+from tokentrail.wording.words import chip, counted, every, listed, power, tally, with_probability
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:

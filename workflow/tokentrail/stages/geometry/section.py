@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
 from tokentrail.charts.text import decimals, size
-from tokentrail.report.words import chip, listed
+from tokentrail.wording.words import chip, listed
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:

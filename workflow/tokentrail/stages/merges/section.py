@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import ordered
 from tokentrail.charts.text import of_symbols, whole
-from tokentrail.report.words import chip, counted, listed
+from tokentrail.wording.words import chip, counted, listed
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS, first_prompt, looking, target_positions
 from tokentrail.charts.text import printable, probability, size, whole
-from tokentrail.report.words import counted
+from tokentrail.wording.words import counted
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import last_position
 from tokentrail.charts.text import percent, printable, size
-from tokentrail.report.claims import leading, trailing
-from tokentrail.report.words import at_layers, counted
+from tokentrail.wording.claims import leading, trailing
+from tokentrail.wording.words import at_layers, counted
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:

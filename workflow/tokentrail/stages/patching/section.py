@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import MIXERS
 from tokentrail.charts.text import printable, signed
-from tokentrail.report.claims import HALF, leading
-from tokentrail.report.words import chip, listed, plural, ranges
+from tokentrail.wording.claims import HALF, leading
+from tokentrail.wording.words import chip, listed, plural, ranges
 
 SHOWN = 2
 """Decimals of a move that are shown: what is equal in them is not told apart."""

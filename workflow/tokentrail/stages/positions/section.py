@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import printable, size
-from tokentrail.report.words import counted, listed, power
+from tokentrail.wording.words import counted, listed, power
 
 NEITHER = Markup(
     "It has neither rotation nor a table of positions. Order reaches it through the causal mask, and through layers "

@@ -9,9 +9,9 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import percent, printable, size, whole
-from tokentrail.report.words import chip, counted, listed, power
 from tokentrail.stages.quantization import quantized
 from tokentrail.stages.timing.timed import OURS
+from tokentrail.wording.words import chip, counted, listed, power
 
 MIB = 1 << 20
 FLOATS = {"F64", "F32", "F16", "BF16"}

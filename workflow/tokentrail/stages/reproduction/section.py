@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tokentrail.charts.select import STATUSES, ordered
 from tokentrail.charts.text import printable, whole
-from tokentrail.report.words import counted, listed, sentence_case
+from tokentrail.wording.words import counted, listed, sentence_case
 
 WIDEST = 120
 """Characters of a value that a cell shows."""

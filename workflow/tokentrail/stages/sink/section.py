@@ -8,8 +8,8 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import printable, probability, size, whole
-from tokentrail.report.claims import KL_FLOOR, SINK, beside_uniform, leading, moves_more, trailing
-from tokentrail.report.words import at_layers, counted, listed, power, sentence_case, tally
+from tokentrail.wording.claims import KL_FLOOR, SINK, beside_uniform, leading, moves_more, trailing
+from tokentrail.wording.words import at_layers, counted, listed, power, sentence_case, tally
 
 WORDS = {
     "mask": "hiding it",

@@ -8,9 +8,9 @@ import polars as pl
 from markupsafe import Markup
 
 from tokentrail.charts.text import percent, printable, size, whole
-from tokentrail.report.claims import apart, drifted
-from tokentrail.report.words import counted
 from tokentrail.stages.timing.timed import OURS
+from tokentrail.wording.claims import apart, drifted
+from tokentrail.wording.words import counted
 
 KINDS = {"decode": "Decode", "batch": "Decode", "prefill": "Prefill"}
 CASE = ["model", "kind", "context", "batch"]

@@ -1,0 +1,1 @@
+"""What the tables allow to be said, and how: rules, counts and tokens in words."""
