@@ -198,8 +198,9 @@ def test_constants_are_read_without_running(tree):
 def test_the_real_scripts_depend_on_what_they_run():
     scripts = Path(provenance.__file__).parents[2] / "scripts"
     lens = provenance.closure(provenance.imported(scripts / "lens.py", ""))
-    assert {"tokentrail.measure.lens", "tokentrail.forward.cells.attention", "tokentrail.weights.load"} <= lens
-    assert not {"tokentrail.config", "tokentrail.by_hand", "tokentrail.measure.residual"} & lens
-    assert not [name for name in lens if name in ("tokentrail.tables.lists", "tokentrail.tables.trace")]
+    assert {"tokentrail.stages.lens.measure", "tokentrail.forward.cells.attention", "tokentrail.weights.load"} <= lens
+    assert not {"tokentrail.config", "tokentrail.by_hand", "tokentrail.stages.residual.measure"} & lens
+    rooms = {name.split(".")[2] for name in lens if name.startswith("tokentrail.stages.")}
+    assert rooms == {"lens"} and "tokentrail.rooms" not in lens, "no stage runs another's code, or lists them all"
     weights = provenance.closure(provenance.imported(scripts / "weights.py", ""))
     assert not any(name.startswith("tokentrail.forward") for name in weights)

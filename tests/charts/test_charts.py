@@ -1,31 +1,28 @@
 """Every chart: it draws one model and several, tells its tables and limits, and lets no text out of its place."""
 
 import functools
-import importlib
 import itertools
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 from xml.etree import ElementTree
 
 import altair as alt
 import polars as pl
 import pytest
 import synthetic_tables as synthetic
-import tokentrail.charts
+from house import chart_module
+from tokentrail import rooms
 from tokentrail.charts import library, save, theme
 from tokentrail.charts.looks import looks
 from tokentrail.provenance import constant
-from tokentrail.rooms import schemas
 from tokentrail.stage import CHART_KINDS
 
-FOLDER = Path(tokentrail.charts.__file__).parent
 LIBRARY = library.bundle()
-CHARTS = sorted(path.stem for path in FOLDER.glob("*.py") if constant(path, "TABLES"))
+CHARTS = sorted(rooms.charts())
 
 
 def draw(name: str, models: int, tables=None) -> alt.TopLevelMixin:
-    module = importlib.import_module(f"tokentrail.charts.{name}")
+    module = chart_module(name)
     tables = tables or synthetic.tables(models)
     return module.chart({table: tables[table] for table in module.TABLES}, synthetic.settings(models))
 
@@ -57,8 +54,8 @@ def test_the_charts_that_the_report_shows_are_there():
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_declares_its_tables_and_what_it_shows_and_does_not_show(name):
-    assert set(constant(FOLDER / f"{name}.py", "TABLES")) <= set(schemas())
-    shows, does_not = constant(FOLDER / f"{name}.py", "CAPTION").strip().split("\n\n")
+    assert set(constant(rooms.charts()[name], "TABLES")) <= set(rooms.schemas())
+    shows, does_not = constant(rooms.charts()[name], "CAPTION").strip().split("\n\n")
     assert shows.endswith(".") and does_not.startswith("It does not show ") and does_not.endswith(".")
 
 

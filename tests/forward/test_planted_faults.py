@@ -112,9 +112,9 @@ REFUSED_WHILE_LOADING = [
 
 def put_through_the_gate(pair):
     """The gate's own code, freshly imported: ours, as mutated, against the reference and against itself in float64."""
-    parity = importlib.import_module("tokentrail.measure.parity")
-    layers = importlib.import_module("tokentrail.measure.parity_layers")
-    gate = importlib.import_module("tokentrail.measure.parity_gate").gate
+    parity = importlib.import_module("tokentrail.stages.parity.parity")
+    layers = importlib.import_module("tokentrail.stages.parity.parity_layers")
+    gate = importlib.import_module("tokentrail.stages.parity.parity_gate").gate
     frame = importlib.import_module("tokentrail.forward.frame")
     load = importlib.import_module("tokentrail.weights.load")
     reference_sites = importlib.import_module("tokentrail.measure.reference").reference_sites

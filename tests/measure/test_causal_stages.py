@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 
 import polars as pl
 import pytest
 import torch
+from house import measure_module
 from tokentrail import tables
 from tokentrail.forward import spec as specs
 from tokentrail.forward.frame import forward, last
@@ -68,7 +68,7 @@ STAGES = ["ablations", "patching", "filler_sweep", "long_range", "sink", "attrib
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_fits_its_schema_and_repeats_itself(loaded, stage_settings, stage, tmp_path):
-    measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
+    measure = measure_module(stage).measure
     for name in ("one", "two"):
         tables.write(stage, measure(loaded, stage_settings[stage]), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -80,7 +80,7 @@ def test_nothing_to_measure_is_an_empty_table(loaded, stage_settings, stage, tmp
     nothing = {"prompts": {}, "pairs": [], "fillers": {}}
     chosen = stage_settings[stage]
     empty = chosen | {key: value for key, value in nothing.items() if key in chosen}
-    frame = importlib.import_module(f"tokentrail.measure.{stage}").measure(loaded, empty)
+    frame = measure_module(stage).measure(loaded, empty)
     tables.write(stage, frame, tmp_path / "t")
     assert tables.read(stage, tmp_path / "t").height == 0
 
@@ -155,7 +155,7 @@ def test_prompts_of_unequal_length_have_a_row_with_the_reason(loaded, stage_sett
         if stage == "patching"
         else chosen | {"texts": chosen["texts"] | {"swap": longer}}
     )
-    (reason,) = not_measured(importlib.import_module(f"tokentrail.measure.{stage}").measure(loaded, chosen))
+    (reason,) = not_measured(measure_module(stage).measure(loaded, chosen))
     assert "prompts alice and swap have" in reason
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 
 import polars as pl
 import pytest
 import torch
+from house import measure_module
 from tokentrail import tables
 from tokentrail.forward.frame import forward, last
 from tokentrail.measure.answers import entropy_bits, log_probabilities
@@ -121,7 +121,7 @@ def test_rules_leave_the_odds_of_what_they_keep(measured):
 
 
 def test_the_first_row_is_next_tokens_own(loaded, settings, measured):
-    said = importlib.import_module("tokentrail.measure.next_token").measure(loaded, settings)
+    said = measure_module("next_token").measure(loaded, settings)
     for prompt in settings["prompts"]:
         row = measured.filter(prompt=prompt, step=0, decoding="none").row(0, named=True)
         target = said.filter(prompt=prompt, is_target=True).row(0, named=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import polars as pl
 import pytest
 import tiny_tokenizer
 import torch
+from house import measure_module
 from polars.testing import assert_frame_equal
 from tokentrail import tables
 from tokentrail.forward import spec as specs
@@ -33,7 +33,7 @@ SWAPS = {
 
 def measured(stage, loaded, settings):
     """The stage's table; cutting prompts takes a tokenizer and no model in memory."""
-    measure = importlib.import_module(f"tokentrail.measure.{stage}").measure
+    measure = measure_module(stage).measure
     given = (loaded.checkpoint, loaded.tokenizer) if stage == "tokens" else (loaded,)
     return measure(*given, settings)
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tokentrail import rooms
 from tokentrail.provenance import constant
-from tokentrail.rooms import timed as timed_tables
 from tokentrail.tables import read
 
 pytestmark = pytest.mark.slow
@@ -23,9 +23,9 @@ FROM_PROMPTS = {"tokens", "merges", "parity", "parity_layers"} | ON_CAPITAL_TOO 
 FROM_WEIGHTS = {"name_swaps", "timing", "quantization_timing", "quantization_error"}
 WITHOUT_CELLS = {"weights", "cells", "census", "tokens", "merges", "geometry", "positions"}
 GATED = (ON_CAPITAL_TOO | ON_KING | FROM_FILLERS | FROM_WEIGHTS) - WITHOUT_CELLS
-ALL = FROM_PROMPTS | GATED | WITHOUT_CELLS | {"arithmetic", "name_swaps_summary"} | set(timed_tables())
-CHARTS = {path.stem: constant(path, "TABLES") for path in (ROOT / "workflow" / "tokentrail" / "charts").glob("*.py")}
-ALL_CHARTS = {f"charts/{chart}" for chart, drawn_from in CHARTS.items() if drawn_from}
+ALL = FROM_PROMPTS | GATED | WITHOUT_CELLS | {"arithmetic", "name_swaps_summary"} | set(rooms.timed())
+CHARTS = {chart: constant(path, "TABLES") for chart, path in rooms.charts().items()}
+ALL_CHARTS = {f"charts/{chart}" for chart in CHARTS}
 
 
 def jobs_for(tables: set[str], models=MODELS) -> set[str]:
@@ -36,7 +36,7 @@ def jobs_for(tables: set[str], models=MODELS) -> set[str]:
     expected |= {f"admitted/{model}/{table}" for model in models for table in tables & GATED}
     if tables & {"parity", "parity_layers"}:
         expected |= {f"{model}/parity.passed" for model in models}
-    expected |= {f"charts/{chart}" for chart, drawn_from in CHARTS.items() if tables & set(drawn_from or ())}
+    expected |= {f"charts/{chart}" for chart, drawn_from in CHARTS.items() if tables & set(drawn_from)}
     return expected | {"report"}
 
 
@@ -188,7 +188,7 @@ def test_one_cell(done, cell):
 
 
 def test_one_measure(done):
-    done.append("workflow/tokentrail/measure/residual.py", "\nEDITED = 1\n")
+    done.append("workflow/tokentrail/stages/residual/measure.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"residual"})
 
 
@@ -198,7 +198,7 @@ def test_how_edits_are_applied(done):
 
 
 def test_how_times_are_summed_up(done):
-    done.append("workflow/tokentrail/measure/timing_summary.py", "\nEDITED = 1\n")
+    done.append("workflow/tokentrail/stages/timing/timing_summary.py", "\nEDITED = 1\n")
     assert done.plan() == jobs_for({"timing_summary", "machine", "cost"})
 
 
@@ -208,13 +208,15 @@ def test_one_script(done):
 
 
 def test_one_chart(done):
-    done.append("workflow/tokentrail/charts/lens.py", "\nEDITED = 1\n")
+    done.append("workflow/tokentrail/stages/lens/chart.py", "\nEDITED = 1\n")
     assert done.plan() == {"charts/lens", "report"}
 
 
-@pytest.mark.parametrize("file", ["build.py", "page.html", "page.css", "sections/sink.html"])
+@pytest.mark.parametrize(
+    "file", ["report/build.py", "report/page.css", "stages/sink/section.py", "stages/sink/section.html"]
+)
 def test_report(done, file):
-    done.append(f"workflow/tokentrail/report/{file}", "\n")
+    done.append(f"workflow/tokentrail/{file}", "\nEDITED = 1\n" if file.endswith(".py") else "\n")
     assert done.plan() == {"report"}
 
 
@@ -248,15 +250,15 @@ def test_failing_gate_stops_what_needs_it_and_leaves_its_tables(done):
     assert done.plan() == jobs_for({"parity", "parity_layers"}, models=["alpha"])
 
 
-DECLARED = "workflow/tokentrail/tables"
+STAGES = "workflow/tokentrail/stages"
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        (f"{DECLARED}/columns.py", "model name, as in the configuration", "the model's name"),
-        (f"{DECLARED}/times.py", "lower end of the median's interval", "lower end of its interval"),
-        (f"{DECLARED}/models.py", "size of the file", "its size"),
+        ("workflow/tokentrail/declare/columns.py", "model name, as in the configuration", "the model's name"),
+        (f"{STAGES}/timing/table.py", "lower end of the median's interval", "lower end of its interval"),
+        (f"{STAGES}/weights/table.py", "size of the file", "its size"),
         ("workflow/tokentrail/measure/prompts.py", "The prompts of a stage", "All prompts of a stage"),
     ],
 )
@@ -266,34 +268,15 @@ def test_what_only_readers_read(done, file, old, new):
 
 
 def test_what_one_table_is_checked_by(done):
-    done.edit(f"{DECLARED}/anatomy.py", "class Merges(Table):", "class Merges(Table):\n    _new = 1")
+    done.edit(f"{STAGES}/merges/table.py", "class Merges(Table):", "class Merges(Table):\n    _new = 1")
     assert done.plan() == jobs_for({"merges"})
 
 
-def test_one_table_more(done):
-    """Every table that a run makes is read by the ledgers' judge and by the report, and by no other stage."""
-    done.append(f"{DECLARED}/anatomy.py", "\n\nclass Novelty(Table):\n    x = count('x')\n")
-    assert done.plan() == set()
-    done.edit(f"{DECLARED}/lists.py", '"arithmetic",', '"arithmetic",\n        "novelty",')
-    assert done.plan() == {"reproduction", "charts/reproduction", "report"}
-
-
 def test_one_stage_more(done):
-    """A stage of its own table, script and rule: nothing that is there runs again, and its own job is known."""
-    done.append(f"{DECLARED}/anatomy.py", "\n\nclass Novelty(Table):\n    x = count('x')\n")
-    (done.path / "scripts" / "novelty.py").write_text("from tokentrail import stage\n")
-    done.append(
-        "workflow/rules/anatomy.smk",
-        """
-
-rule novelty:
-    output: "results/tiny/novelty.parquet"
-    params: code=code_hash(ROOT / "scripts" / "novelty.py", table=declared_in("novelty"))
-    script: "../../scripts/novelty.py"
-""",
-    )
-    assert done.plan() == set()
-    assert "rule novelty" in done.run("--dry-run", "results/tiny/novelty.parquet")
+    """A room, a script and a rule, and nothing else: its own jobs run, and what reads every table of a run."""
+    add_a_stage(done.path)
+    own = {f"{model}/novelty" for model in MODELS} | {f"admitted/{model}/novelty" for model in MODELS}
+    assert done.plan() == own | {"charts/novelty", "reproduction", "charts/reproduction", "report"}
 
 
 def test_one_family_more(done):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from house import measure_file
 from mutation import mutated
 from tiny_models import CONFIGS
 
@@ -22,7 +23,7 @@ class Fault(NamedTuple):
     complaint: str
     old: str
     new: str
-    file: str = ""  # the stage's own if not given
+    file: str = ""  # the one that measures the stage if not given
 
 
 FAULTS = [
@@ -41,7 +42,7 @@ FAULTS = [
         "filler_sweep.distance of",
         "- 1 - self.name[-1]",
         "- 1 - self.name[0]",
-        "distance",
+        "stages/filler/distance.py",
     ),
     Fault(
         "the last position but one is left out",
@@ -85,7 +86,7 @@ def test_a_fault_is_caught(folders, name, fault):
         pytest.skip("this model has no state whose last position is read by nobody")
     folder = folders(name)
     module, test = fault.check.split(".")
-    with mutated(f"measure/{fault.file or fault.stage}.py", fault.old, fault.new, also=CHECKS):
+    with mutated(fault.file or measure_file(fault.stage), fault.old, fault.new, also=CHECKS):
         tiny = importlib.import_module("tiny_models").Tiny(name, folder)
         check = getattr(importlib.import_module(f"test_{module}_columns"), f"test_{test}")
         with pytest.raises(AssertionError) as caught:

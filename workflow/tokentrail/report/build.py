@@ -22,7 +22,10 @@ from tokentrail.stages.filler import section as filler_section
 from tokentrail.stages.lens import section as lens_section
 from tokentrail.stages.name_swaps import section as name_swaps_section
 from tokentrail.stages.next_token import section as next_token_section
+from tokentrail.stages.parity import section as parity_section
 from tokentrail.stages.quantization import section as quantization_section
+from tokentrail.stages.residual import section as residual_section
+from tokentrail.stages.tokens import section as tokens_section
 from tokentrail.wording import words
 
 HERE = Path(__file__).parent
