@@ -12,10 +12,10 @@ WORDS = {"king": ("k i n g", "ki n g", "ki ng", "king"), " king": ("Ġ k i n g",
 STEPS = [
     ("token rows", ""),
     ("stream entering", "resid_pre"),
-    ("after the norm", "mixer_in"),
+    ("norm before the mixer", "mixer_in"),
     ("update", "mixer_out"),
     ("stream after the mixer", "resid_mid"),
-    ("after the second norm", "ffn_in"),
+    ("norm before the FFN", "ffn_in"),
     ("FFN update", "ffn_out"),
     ("stream leaving", "resid_post"),
 ]

@@ -240,6 +240,12 @@ def tables() -> dict[str, pl.DataFrame]:
             ("capital-france", 1, "none", 2.0, 4.0, 0.8, 40, 50257),
         ),
         "parity": rows("prompt position max_abs_logit_diff", ("alice", 0, 1e-5), ("alice", 1, 3e-5), ("other", 0, 1.0)),
+        "parity_layers": rows(
+            "prompt layer max_abs_diff",
+            ("capital-france", 0, 1e-7),
+            ("capital-france", 0, 2e-7),
+            ("capital-france", 1, 1.0),
+        ),
         "name_swaps": together(
             rows(
                 "set template name rank top1_token",
