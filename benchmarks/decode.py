@@ -26,8 +26,8 @@ from tokentrail.allocator import keep_freed
 from tokentrail.forward.frame import Model
 from tokentrail.measure.limits import matrix_peak, read_bandwidth
 from tokentrail.measure.reference import Transformers
+from tokentrail.measure.timed_model import Ours, random_ids
 from tokentrail.measure.work import work
-from tokentrail.stages.timing.timing import Ours, random_ids
 from tokentrail.weights.load import load_model
 
 CASES = ((1, 64), (1, 1000), (8, 64), (8, 1000))  # rows, tokens in the cache

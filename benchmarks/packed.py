@@ -30,12 +30,12 @@ from models import checkpoint_of, random_ids
 from tokentrail.allocator import keep_freed
 from tokentrail.forward.frame import Model
 from tokentrail.measure.rounds import Prepare, shuffled
+from tokentrail.measure.timed_model import Ours
 from tokentrail.quantize.packed import read_packed, write_packed
 from tokentrail.quantize.parts import chosen
 from tokentrail.quantize.payload import model_payload
 from tokentrail.quantize.scheme import Scheme
 from tokentrail.stages.quantization.quantization_timing import grown
-from tokentrail.stages.timing.timing import Ours
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import load_model
 

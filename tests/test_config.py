@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tokentrail import config
 from tokentrail.errors import ConfigError
-from tokentrail.rooms import schemas
+from tokentrail.rooms import stages
 
 RAW = {
     "run": "r",
@@ -198,8 +198,8 @@ def test_braces_of_a_template_must_be_those_of_factors():
 
 def test_every_stage_has_settings_of_plain_data():
     parsed = config.parse(RAW)
-    for stage in [*schemas(), "parity_gate", "charts", "report"]:
-        settings = config.settings(parsed, stage, None if stage in ("charts", "report") else "a")
+    of_stages = [config.settings(parsed, stage, "a") for stage in stages()]
+    for settings in [*of_stages, config.chart_settings(parsed), config.report_settings(parsed)]:
         assert json.loads(json.dumps(settings)) == settings, "snakemake compares plain data only"
 
 

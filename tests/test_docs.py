@@ -13,10 +13,11 @@ from tokentrail.rooms import schemas
 from tokentrail.stages.timing.settings import TimingStage
 
 
-def test_the_kept_schema_and_readme_are_current():
+def test_the_kept_schema_and_what_is_generated_in_texts_are_current():
     remedy = "run `python -m tokentrail.docs`"
     assert docs.SCHEMA.read_text() == docs.schema_text(), remedy
-    assert docs.README.read_text() == docs.readme_text(docs.README.read_text()), remedy
+    for path in docs.PARTS:
+        assert path.read_text() == docs.with_parts(path), remedy
 
 
 def test_every_key_and_every_column_is_explained():
@@ -62,6 +63,9 @@ def test_the_readme_names_every_stage_and_every_supported_family():
     assert all(f"`{family}`" in readme for family in FAMILIES)
 
 
-def test_a_readme_without_its_markers_is_refused():
+def test_a_readme_without_its_markers_is_refused(tmp_path, monkeypatch):
+    bare = tmp_path / "README.md"
+    bare.write_text("# Configuration")
+    monkeypatch.setitem(docs.PARTS, bare, {"keys": docs.key_reference})
     with pytest.raises(ValueError, match="one place for its keys"):
-        docs.readme_text("# Configuration")
+        docs.with_parts(bare)

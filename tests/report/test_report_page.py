@@ -10,7 +10,8 @@ import pytest
 import synthetic_tables as synthetic
 from test_charts import CHARTS
 from tokentrail.report import svg
-from tokentrail.report.build import build, cells
+from tokentrail.report.build import build
+from tokentrail.stages.cells import section as cells_section
 from tokentrail.stages.quantization import chart_quantization_curve as quantization_curve
 from tokentrail.stages.quantization import chart_quantization_parts as quantization_parts
 from tokentrail.stages.quantization import chart_quantization_sweeps as quantization_sweeps
@@ -195,7 +196,10 @@ def test_a_cell_that_differs_is_marked_and_a_mixer_stands_beside_a_mixer():
             row("b", "norm", "layernorm", "eps"),
         ]
     )
-    marked = {(entry["part"], entry["what"]): entry["differs"] for entry in cells(frame, ["a", "b"])}
+    marked = {
+        (entry["part"], entry["what"]): entry["differs"]
+        for entry in cells_section.view({"cells": frame}, {"models": ["a", "b"]})
+    }
     assert marked == {("size", "layers"): False, ("mixer", ""): True, ("norm", ""): False}
 
 

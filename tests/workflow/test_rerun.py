@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
+from recipes import carry_out
 from tokentrail import rooms
 from tokentrail.provenance import constant
 from tokentrail.tables import read
@@ -272,11 +274,21 @@ def test_what_one_table_is_checked_by(done):
     assert done.plan() == jobs_for({"merges"})
 
 
-def test_one_stage_more(done):
-    """A room, a script and a rule, and nothing else: its own jobs run, and what reads every table of a run."""
-    add_a_stage(done.path)
-    own = {f"{model}/novelty" for model in MODELS} | {f"admitted/{model}/novelty" for model in MODELS}
-    assert done.plan() == own | {"charts/novelty", "reproduction", "charts/reproduction", "report"}
+def test_one_stage_more_by_its_recipe(done):
+    """Its room, script and rule, and nothing else: its own jobs run, and what reads every table of a run."""
+    files = carry_out("To add a stage", done.path)
+    assert {str(Path(file).parent) for file in files} == {f"{STAGES}/logit_range", "scripts", "workflow/rules"}
+    carry_out("To add a chart", done.path)
+    own = {f"{model}/logit_range" for model in MODELS} | {f"admitted/{model}/logit_range" for model in MODELS}
+    assert done.plan() == own | {"charts/logit_range", "reproduction", "charts/reproduction", "report"}
+    done.run()
+    table = pl.read_parquet(done.results / "alpha" / "logit_range.parquet")
+    assert table.height and (table["smallest"] < table["largest"]).all()
+    page = (done.results / "report.html").read_text()
+    assert "Between which values the logits lie" in page and 'id="chart-logit_range"' in page
+    assert done.plan() == set()
+    subprocess.run([sys.executable, "-m", "tokentrail.docs"], cwd=done.path, env=done.environment, check=True)
+    assert "`logit_range`" in (done.path / "README.md").read_text()
 
 
 def test_one_family_more(done):

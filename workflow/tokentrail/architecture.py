@@ -17,6 +17,7 @@ FLOORS: dict[int, dict[str, str]] = {
         "config": "the configuration of a run",
         "training": "how the reference models were made",
         "by_hand": "scripts from a shell",
+        "remainder": "a report on the rest",
         "docs": "generated documentation",
         "architecture": "this picture",
     },
@@ -40,6 +41,7 @@ FLOORS: dict[int, dict[str, str]] = {
         "templates": "places in a text",
         "bytelevel": "bytes as letters",
         "runlock": "one run at a time",
+        "declared": "where a table is declared",
         "examples": "the arithmetic, as examples",
     },
 }

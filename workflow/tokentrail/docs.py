@@ -13,13 +13,14 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from tokentrail import rooms, tables
+from tokentrail import architecture, rooms, tables
 from tokentrail.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
 KEYS = ROOT / "config/README.md"
 README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 REFERENCE_TABLES = ("training", "evaluation")
 """The tables of the reference models, which no run makes: their own rules do."""
 
@@ -105,7 +106,11 @@ def data_dictionary() -> str:
     return "\n".join(lines)
 
 
-PARTS = {README: {"stages": stage_list}, KEYS: {"keys": key_reference, "tables": data_dictionary}}
+PARTS = {
+    README: {"stages": stage_list},
+    KEYS: {"keys": key_reference, "tables": data_dictionary},
+    CONTRIBUTING: {"floors": architecture.picture},
+}
 """The generated parts of the READMEs, by their markers."""
 
 

@@ -16,6 +16,8 @@ FAMILIES = {
 """Families of tensors in the order in which they are shown, and their names in words."""
 MIXERS = {"attention": "attention", "mamba2": "Mamba2"}
 """Kinds of mixer in the order in which they are shown, and their names in words."""
+OURS = "tokentrail"
+"""What the tables of times call this workflow's own pass."""
 STATUSES = {"reproduced": "reproduced", "differs": "differs", "shown": "shown, not judged", "not_run": "not run"}
 """What became of a published figure, in the order in which it is shown, and the words for it."""
 OPERATIONS = {

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.config.run import Config
-from tokentrail.rooms import room_of, rooms
+from tokentrail.errors import ConfigError
+from tokentrail.rooms import room_of, rooms, stages
 
 
 def settings(config: Config, stage: str, model: str | None = None) -> dict[str, Any]:
     """Exactly the entries of the configuration that a stage uses, as plain dicts, lists and scalars.
 
-    Raises KeyError if there is no such stage.
+    Raises ConfigError if there is no such stage.
     """
+    if stage not in stages():
+        raise ConfigError(f"there is no stage called {stage!r}")
     room = room_of(stage)
     chosen = getattr(config.stages, room, None) or rooms()[room].settings()
     return chosen.given(config, stage, model)

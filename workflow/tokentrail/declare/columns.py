@@ -5,6 +5,13 @@ from __future__ import annotations
 import dataframely as dy
 
 STATUS = "^(ok|skipped)$"
+MEDIAN_LOW = (
+    "lower end of the median's interval, from the k-th fastest round to the k-th slowest: the narrowest that holds the "
+    "median with at least 95%, or the fastest and the slowest where six rounds were not taken"
+)
+
+
+MEDIAN_LEVEL = "probability with which the interval holds the median, whatever the distribution of the times"
 
 
 def text(description: str, **options) -> dy.String:

@@ -54,6 +54,15 @@ def check_fits(loaded: Loaded, name: str, tokens: int) -> None:
         )
 
 
+def check_equal_length(loaded: Loaded, name: str, ids: Tensor, other: str, other_ids: Tensor) -> None:
+    if ids.shape != other_ids.shape:
+        raise PromptError(
+            f"prompts {name} and {other} have {ids.shape[1]} and {other_ids.shape[1]} tokens in "
+            f"{loaded.tokenizer.model}, but values can only change places between prompts of equal length; "
+            f"choose another pair"
+        )
+
+
 def log_notes(tokenizer: Tokenizer, context: int, name: str, text: str, target: str) -> str:
     """What is to be known of how a prompt is read, said in the log as well; "" if nothing is.
 

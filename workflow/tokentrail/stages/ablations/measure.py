@@ -19,7 +19,7 @@ from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
 from tokentrail.measure.answers import Answer, answer, kl
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import Encoded, check_fits, encoded
+from tokentrail.measure.prompts import Encoded, check_equal_length, check_fits, encoded
 from tokentrail.weights.load import Loaded
 
 # A mixer is switched off in `z`, where its output projection reads it, so that a bias of that projection stays.
@@ -101,15 +101,6 @@ def ids_of(loaded: Loaded, name: str, text: str) -> Tensor:
     ids = loaded.tokenizer.encode(text)
     check_fits(loaded, name, len(ids))
     return torch.tensor([ids], device=loaded.device)
-
-
-def check_equal_length(loaded: Loaded, name: str, ids: Tensor, other: str, other_ids: Tensor) -> None:
-    if ids.shape != other_ids.shape:
-        raise PromptError(
-            f"prompts {name} and {other} have {ids.shape[1]} and {other_ids.shape[1]} tokens in "
-            f"{loaded.tokenizer.model}, but values can only change places between prompts of equal length; "
-            f"choose another pair"
-        )
 
 
 def recorded(loaded: Loaded, ids: Tensor) -> dict[tuple[str, int], Tensor]:

@@ -17,8 +17,7 @@ from tokentrail.forward.taps import Record
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import Encoded, encode
-from tokentrail.stages.ablations.measure import check_equal_length
+from tokentrail.measure.prompts import Encoded, check_equal_length, encode
 from tokentrail.weights.load import Loaded
 
 TOLD_APART = 1e-3  # logits: below this the two prompts give the same answer and nothing can be restored

@@ -19,9 +19,9 @@ from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward
 from tokentrail.measure.asked import asked
 from tokentrail.measure.rounds import Prepare, median_of, shuffled
+from tokentrail.measure.timed_model import Ours, random_ids
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.stages.quantization.cases import cases
-from tokentrail.stages.timing.timing import Ours, random_ids
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.load import load_model, usable_device
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from tokentrail.charts.select import OURS
 from tokentrail.charts.text import percent, printable, size, whole
 from tokentrail.stages.quantization import quantized
-from tokentrail.stages.timing.timed import OURS
 from tokentrail.wording.words import chip, counted, listed, power
 
 MIB = 1 << 20

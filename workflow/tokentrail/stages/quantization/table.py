@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tokentrail.declare.columns import STATUS, Table, count, number, prob, text
-from tokentrail.stages.timing.table import MEDIAN_LEVEL, MEDIAN_LOW
+from tokentrail.declare.columns import MEDIAN_LEVEL, MEDIAN_LOW, STATUS, Table, count, number, prob, text
 
 
 class QuantizationQuality(Table):

@@ -9,6 +9,7 @@ import polars as pl
 
 from tokentrail.charts import text, theme
 from tokentrail.charts.result import extremes
+from tokentrail.charts.select import OURS
 from tokentrail.stages.timing import timed
 
 TABLES = ("timing_summary", "cost")
@@ -34,14 +35,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     cost = tables["cost"].filter(pl.col("kind") == "batch")
     cheapest = cost.filter(pl.col("occupancy") == pl.col("occupancy").max().over("model"))
     rows = rows.join(
-        cheapest.select("model", "context", "batch", "dollars_per_million_tokens", implementation=pl.lit(timed.OURS)),
+        cheapest.select("model", "context", "batch", "dollars_per_million_tokens", implementation=pl.lit(OURS)),
         on=["model", "context", "batch", "implementation"],
         how="left",
         maintain_order="left",
     )
     body = timed.panels(summary, rows, "batch", settings, lambda here, width: panel(here, settings, width))
     told = extremes(
-        rows.filter(pl.col("implementation") == timed.OURS),
+        rows.filter(pl.col("implementation") == OURS),
         "median_ms",
         "Median time of a decode step in ms",
         settings,

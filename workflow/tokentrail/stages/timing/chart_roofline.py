@@ -10,6 +10,7 @@ import polars as pl
 from tokentrail.charts import theme
 from tokentrail.charts.looks import looks
 from tokentrail.charts.result import extremes
+from tokentrail.charts.select import OURS
 from tokentrail.stages.timing import timed
 
 TABLES = ("timing_summary",)
@@ -48,7 +49,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         for model in models
     ]
     told = extremes(
-        rows.filter(pl.col("implementation") == timed.OURS),
+        rows.filter(pl.col("implementation") == OURS),
         "gflops",
         "GFLOP/s reached",
         settings,

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from tokentrail.charts.select import OURS
 from tokentrail.charts.text import percent, printable, size, whole
-from tokentrail.stages.timing.timed import OURS
 from tokentrail.wording.claims import apart, drifted
 from tokentrail.wording.words import counted
 

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from tokentrail.declare.columns import STATUS, Table, count, number, prob, text
+from tokentrail.declare.columns import MEDIAN_LEVEL, MEDIAN_LOW, STATUS, Table, count, number, prob, text
 
 TIMED_KINDS = "^(decode|batch|prefill|matrix_peak|read_bandwidth)$"
-
-
-MEDIAN_LOW = (
-    "lower end of the median's interval, from the k-th fastest round to the k-th slowest: the narrowest that holds the "
-    "median with at least 95%, or the fastest and the slowest where six rounds were not taken"
-)
-
-
-MEDIAN_LEVEL = "probability with which the interval holds the median, whatever the distribution of the times"
 
 
 class Timed(Table):

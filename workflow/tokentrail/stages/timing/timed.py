@@ -11,9 +11,8 @@ import polars as pl
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import looks
 from tokentrail.charts.result import extremes
-from tokentrail.charts.select import ordered
+from tokentrail.charts.select import OURS, ordered
 
-OURS = "tokentrail"
 DASHES = {OURS: [1, 0], "transformers eager": [6, 3], "transformers sdpa": [2, 2]}
 """How the line of each implementation is drawn: ours in the model's colour, the others in grey."""
 NOTHING = "Nothing was timed."

@@ -11,11 +11,11 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from tokentrail.forward.cache import formula_bytes, new_cache
-from tokentrail.forward.frame import Model, forward, last
+from tokentrail.forward.cache import formula_bytes
 from tokentrail.intervene.plan import bytes_per_row
 from tokentrail.measure.limits import array_read, matrix_product, seconds
 from tokentrail.measure.rounds import Prepare
+from tokentrail.measure.timed_model import Ours, random_ids
 from tokentrail.measure.work import Work, work
 from tokentrail.weights.load import Loaded
 
@@ -34,31 +34,6 @@ class Contender(Protocol):
 
     def prefill(self, ids: Tensor) -> Prepare:
         """One pass over ids (rows, tokens) into an empty cache, with the logits of the last position."""
-
-
-class Ours:
-    name, cannot = "tokentrail", ""
-
-    def __init__(self, model: Model):
-        self.model = model
-
-    def decode(self, ids: Tensor, steps: int) -> Prepare:
-        cache = self.room(ids, steps)
-        forward(self.model, ids, cache, read=last(ids))
-        token = ids[:, -1:]
-
-        def prepare():
-            here = cache.fork()  # every measurement starts at the same length
-            return lambda: [forward(self.model, token, here) for _ in range(steps)]
-
-        return prepare
-
-    def prefill(self, ids: Tensor) -> Prepare:
-        return lambda: lambda: forward(self.model, ids, self.room(ids, 0), read=last(ids))
-
-    def room(self, ids: Tensor, steps: int):
-        rows, tokens = ids.shape
-        return new_cache(self.model.spec, rows, tokens + steps, self.model.tokens.dtype, ids.device)
 
 
 @dataclass(frozen=True)
@@ -162,8 +137,3 @@ def why_not(loaded: Loaded, tokens: int, rows: int, memory_mb: int) -> str:
     if needed > memory_mb << 20:
         return f"{rows} rows of {tokens} tokens need {(needed >> 20) + 1} MiB, but memory_mb is {memory_mb}"
     return ""
-
-
-def random_ids(vocabulary: int, rows: int, tokens: int) -> Tensor:
-    """Token ids (rows, tokens), the same in every run: the time of a pass does not depend on what it reads."""
-    return torch.randint(0, vocabulary, (rows, tokens), generator=torch.Generator().manual_seed(tokens))
