@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from recipes import carry_out
-from tokentrail import rooms
+from tokentrail import docs, rooms
 from tokentrail.provenance import constant
 from tokentrail.tables import read
 
@@ -287,8 +288,12 @@ def test_one_stage_more_by_its_recipe(done):
     page = (done.results / "report.html").read_text()
     assert "Between which values the logits lie" in page and 'id="chart-logit_range"' in page
     assert done.plan() == set()
-    subprocess.run([sys.executable, "-m", "tokentrail.docs"], cwd=done.path, env=done.environment, check=True)
-    assert "`logit_range`" in (done.path / "README.md").read_text()
+    texts = [path.relative_to(ROOT) for path in docs.PARTS]
+    for text in texts:
+        shutil.copy2(ROOT / text, done.path / text)
+    environment = done.environment | {"PYTHONPATH": str(done.path / "workflow")}
+    subprocess.run([sys.executable, "-m", "tokentrail.docs"], cwd=done.path, env=environment, check=True)
+    assert all("logit_range" in (done.path / text).read_text() for text in texts)
 
 
 def test_one_family_more(done):
