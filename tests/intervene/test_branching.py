@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokentrail.errors import ConfigError, InterventionError
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
 from tokentrail.forward.cache import new_cache
 from tokentrail.forward.frame import forward, last, unembed
+from tokentrail.forward.shapes import shapes
 from tokentrail.forward.taps import Record
 from tokentrail.intervene import branching
 from tokentrail.intervene.branching import run, run_alone

@@ -24,7 +24,8 @@ from pathlib import Path
 import psutil, torch
 from tokentrail.allocator import give_back, keep_freed
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
+from tokentrail.forward.shapes import shapes
 from tokentrail.forward.families import read_spec
 from tokentrail.intervene.branching import run
 from tokentrail.intervene.interventions import Intervention, Operation, Variant

@@ -13,9 +13,9 @@ import torch
 from random_models import FULL_SHAPES, VARIANTS, build
 from tokentrail import tables
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import forward
+from tokentrail.forward.shapes import shapes
 from tokentrail.forward.taps import SITES, Record
 from tokentrail.measure.reference import reference_sites
 from tokentrail.stages.arithmetic import measure as arithmetic

@@ -233,8 +233,8 @@ def test_cells_and_census_read_the_checkpoint_alone(loaded, settings, tmp_path):
 def test_the_census_agrees_with_the_published_totals():
     """GPT-2 has 124,439,808 parameters and Granite-4.0-H-350M 340,332,224: the shapes alone say so."""
     from random_models import FULL_SHAPES
-    from tokentrail.forward.assemble import shapes
     from tokentrail.forward.families import read_spec
+    from tokentrail.forward.shapes import shapes
 
     total = {name: sum(map(math.prod, shapes(read_spec(c)).values())) for name, c in FULL_SHAPES.items()}
     assert total["gpt2"] == 124_439_808

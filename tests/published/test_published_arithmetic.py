@@ -18,13 +18,14 @@ from random_models import FULL_SHAPES
 from test_published_tokens import tokenizer
 from tokentrail import examples
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
 from tokentrail.forward.cache import KeyValues
 from tokentrail.forward.cells.ffn import FfnWeights, ffn
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward, last
 from tokentrail.forward.place import Place
+from tokentrail.forward.shapes import shapes
 from tokentrail.forward.taps import NO_TAP, SITES, Record
 from tokentrail.measure.answers import entropy_bits, log_probabilities
 from tokentrail.quantize.parts import quantizable

@@ -6,8 +6,8 @@ import pytest
 import torch
 from random_models import FULL_SHAPES, VARIANTS
 from tokentrail.errors import QuantizationError
-from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
+from tokentrail.forward.shapes import shapes
 from tokentrail.quantize.packed import as_stored
 from tokentrail.quantize.parts import HEAD, PARTS, SETS, TOKENS, chosen, parts, quantizable, splits
 from tokentrail.quantize.payload import matrix_payload, model_payload

@@ -10,7 +10,7 @@ import random_models
 import tokenizer_zoo as zoo
 import transformers
 from tokentrail.errors import ConfigError, PromptError
-from tokentrail.measure.prompts import notes
+from tokentrail.measure.notes import notes
 from tokentrail.weights import tokenizer_classes
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer

@@ -1,8 +1,4 @@
-"""From named tensors to a model: the names and shapes that every cell expects, and the model made of them.
-
-The names are ours, not a checkpoint's: `tokens`, `positions`, `layers.3.mixer.qkv.weight`, `final_norm.weight`,
-`head.weight`. A family says which checkpoint tensors each is made from.
-"""
+"""From named tensors to a model."""
 
 from __future__ import annotations
 
@@ -15,27 +11,6 @@ from tokentrail.forward.cells.linear import BlockedLinear, Linear, blocked
 from tokentrail.forward.cells.norm import NormWeights
 from tokentrail.forward.frame import Model, SubLayerWeights
 from tokentrail.forward.registry import runs
-
-
-def shapes(spec: specs.Spec) -> dict[str, tuple[int, ...]]:
-    """Every tensor that the model needs, by our name, with its shape."""
-    out: dict[str, tuple[int, ...]] = {"tokens": (spec.vocabulary, spec.width)}
-    if spec.learned_positions is not None:
-        out["positions"] = (spec.learned_positions, spec.width)
-    for i, layer in enumerate(spec.layers):
-        for sub in layer.sublayers:
-            parts = {
-                f"{sub.name}_norm": sub.norm.shapes(spec.width) if sub.norm else {},
-                sub.name: sub.cell.shapes(spec.width),
-                f"{sub.name}_norm_after": sub.norm_after.shapes(spec.width) if sub.norm_after else {},
-            }
-            out |= {
-                f"layers.{i}.{part}.{name}": shape for part, inner in parts.items() for name, shape in inner.items()
-            }
-    out |= {f"final_norm.{name}": s for name, s in spec.norm.shapes(spec.width).items()}
-    if not spec.tied:
-        out["head.weight"] = (spec.vocabulary, spec.width)
-    return out
 
 
 def assemble(

@@ -6,8 +6,8 @@ from math import prod
 from typing import NamedTuple
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import shapes
 from tokentrail.forward.cache import formula_bytes
+from tokentrail.forward.shapes import shapes
 
 
 class Work(NamedTuple):

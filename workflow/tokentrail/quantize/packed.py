@@ -18,9 +18,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from tokentrail.errors import QuantizationError
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model
+from tokentrail.forward.shapes import shapes
 from tokentrail.quantize.cells import PackedTable, packed_linear, refusal
 from tokentrail.quantize.packing import pack
 from tokentrail.quantize.parts import HEAD, TOKENS, quantizable, splits

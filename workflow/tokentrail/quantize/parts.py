@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tokentrail.errors import QuantizationError
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import shapes
+from tokentrail.forward.shapes import shapes
 
 TOKENS, HEAD = "tokens", "head.weight"
 """The two uses of the token table, by the tensors that they read; a tied model has one tensor for both."""

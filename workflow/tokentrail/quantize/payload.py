@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import shapes
+from tokentrail.forward.shapes import shapes
 from tokentrail.quantize.groups import groups_of_line, line_shape
 from tokentrail.quantize.parts import HEAD, TOKENS, splits
 from tokentrail.quantize.scheme import Scheme

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
 from tokentrail.forward.families import recipes
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
+from tokentrail.forward.shapes import shapes
 from tokentrail.weights.load import make
 
 STEP_SIZES = (1e-3, 0.1)  # range of Mamba2's first step sizes: Dao and Gu 2024, as in Mamba

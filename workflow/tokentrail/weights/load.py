@@ -12,11 +12,12 @@ from safetensors import safe_open
 from torch import Tensor
 
 from tokentrail.errors import ConfigError, WeightsError
-from tokentrail.forward.assemble import assemble, shapes
+from tokentrail.forward.assemble import assemble
 from tokentrail.forward.families import read_spec, recipes
 from tokentrail.forward.families.config_reader import OVERRIDE
 from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
+from tokentrail.forward.shapes import shapes
 from tokentrail.forward.spec import Spec
 from tokentrail.weights.checkpoint import Checkpoint, open_checkpoint
 from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer

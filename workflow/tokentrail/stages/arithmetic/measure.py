@@ -15,10 +15,10 @@ import polars as pl
 
 from tokentrail import tables
 from tokentrail.forward import spec as specs
-from tokentrail.forward.assemble import shapes
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.kinds.attention import keys_and_values
 from tokentrail.forward.kinds.cell import Kept
+from tokentrail.forward.shapes import shapes
 from tokentrail.quantize.parts import quantizable
 from tokentrail.weights.checkpoint import Checkpoint
 

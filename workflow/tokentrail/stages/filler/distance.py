@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tokentrail.errors import PromptError
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import log_notes
+from tokentrail.measure.notes import log_notes
 from tokentrail.weights.load import Loaded
 
 

@@ -12,7 +12,8 @@ from tokentrail import tables
 from tokentrail.forward.frame import forward
 from tokentrail.measure.answers import log_probabilities, rank
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import check_fits, log_notes
+from tokentrail.measure.notes import log_notes
+from tokentrail.measure.prompts import check_fits
 from tokentrail.weights.load import Loaded
 
 

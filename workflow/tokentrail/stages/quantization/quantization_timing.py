@@ -18,7 +18,8 @@ from tokentrail.errors import PromptError
 from tokentrail.forward.families import read_spec
 from tokentrail.forward.frame import Model, forward
 from tokentrail.measure.asked import asked
-from tokentrail.measure.rounds import Prepare, median_of, shuffled
+from tokentrail.measure.median import median_of
+from tokentrail.measure.rounds import Prepare, shuffled
 from tokentrail.measure.timed_model import Ours, random_ids
 from tokentrail.quantize.packed import model_refusal, read_packed, write_packed
 from tokentrail.stages.quantization.cases import cases

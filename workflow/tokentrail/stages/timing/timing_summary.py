@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.measure.rounds import Median, median_of
+from tokentrail.measure.median import Median, median_of
 
 CASE = ("implementation", "kind", "context", "batch")
 KINDS = pl.Enum(["decode", "batch", "prefill"])

@@ -9,7 +9,7 @@ import polars as pl
 from tokentrail import tables
 from tokentrail.forward.families import read_spec
 from tokentrail.measure.asked import asked
-from tokentrail.measure.prompts import log_notes
+from tokentrail.measure.notes import log_notes
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer
 
