@@ -18,6 +18,7 @@ FLOORS: dict[int, dict[str, str]] = {
         "training": "how the reference models were made",
         "by_hand": "scripts from a shell",
         "remainder": "a report on the rest",
+        "compare": "two runs, table by table",
         "docs": "generated documentation",
         "architecture": "this picture",
     },
