@@ -73,9 +73,7 @@ def build(
         prompts=prompts(tables, settings),
         figures=figures,
         weights=tables["weights"].to_dicts(),
-        views={
-            name: module.view(tables, settings) for name, module in rooms.sections().items() if hasattr(module, "view")
-        },
+        views={name: view(tables, settings) for name, view in rooms.views().items()},
         refused=refused,
         lost=lost,
         sections=sections(settings),
