@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -62,16 +63,22 @@ def settings(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, A
 
 def tables(models: int = 1, prompts: tuple[str, ...] = PROMPTS) -> dict[str, pl.DataFrame]:
     """All tables, for the first `models` models; each is checked against its schema."""
+    return dict(made(models, prompts))
+
+
+@functools.cache
+def made(models: int, prompts: tuple[str, ...]) -> dict[str, pl.DataFrame]:
+    """What `tables` hands out, made once."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in schemas()}
     for index, model in enumerate(list(DEPTHS)[:models]):
         depth, attention = DEPTHS[model], ATTENTION_LAYERS[model]
         made_of_model = of_model(index, depth, 0 < len(attention) < depth, prompts) | of_parts(model, prompts)
         made_of_model |= of_time(index, model, prompts) | of_quantization(model, prompts[0])
         made_of_model |= synthetic_anatomy.of_anatomy(model, prompts, depth, attention, HOSTILE)
-        for table, made in made_of_model.items():
-            rows[table] += [{"model": model} | row for row in made]
+        for table, own in made_of_model.items():
+            rows[table] += [{"model": model} | row for row in own]
         rows["reproduction"] += figures(model)
-    return {table: schemas()[table].validate(frame(table, made), cast=True) for table, made in rows.items()}
+    return {table: schemas()[table].validate(frame(table, own), cast=True) for table, own in rows.items()}
 
 
 def figures(model: str) -> list[dict[str, Any]]:

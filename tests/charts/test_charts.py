@@ -3,8 +3,10 @@
 import functools
 import itertools
 import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import altair as alt
 import polars as pl
@@ -13,11 +15,17 @@ import synthetic_tables as synthetic
 from house import chart_module
 from tokentrail import rooms
 from tokentrail.charts import library, save, theme
+from tokentrail.charts.colour import DARK_PAPER, MARK_CONTRAST, PAPER, contrast, on_dark
 from tokentrail.charts.looks import looks
 from tokentrail.provenance import constant
+from tokentrail.report.svg import PAINTED, painted
 from tokentrail.stage import CHART_KINDS
 
 LIBRARY = library.bundle()
+GUIDES = {theme.PAPER, theme.GRID, theme.FAINT}
+"""Colours of what lies behind the marks or leads from one to another, and of the inside of hollow marks."""
+SHADED = {"heads", "long_range", "merges", "mixing", "patching"}
+"""Charts whose squares are shaded by a number, so that those of a small one are pale."""
 CHARTS = sorted(rooms.charts())
 
 
@@ -34,6 +42,29 @@ def spec_text(name: str, models: int) -> str:
 
 def spec_of(name: str, models: int) -> dict:
     return json.loads(spec_text(name, models))
+
+
+@functools.cache
+def svg_of(name: str, models: int) -> str:
+    return save.encode_svg(spec_of(name, models))
+
+
+def shapes(svg: str) -> Iterator[tuple[str, float, Element]]:
+    """Each drawn element: the class of the group that it is in, its opacity, and itself."""
+
+    def within(element: Element, of: str, opacity: float) -> Iterator[tuple[str, float, Element]]:
+        opacity *= float(element.get("opacity", 1))
+        yield of, opacity, element
+        for child in element:
+            yield from within(child, child.get("class", "") if "mark-" in child.get("class", "") else of, opacity)
+
+    return within(ElementTree.fromstring(svg), "", 1.0)
+
+
+def mixed(colour: str, paper: str, share: float) -> str:
+    """The colour laid over the paper, of which it hides a share."""
+    over, under = (bytes.fromhex(each[1:]) for each in (colour, paper))
+    return "#" + bytes(round(share * o + (1 - share) * u) for o, u in zip(over, under, strict=True)).hex()
 
 
 def texts(value) -> list[str]:
@@ -76,9 +107,37 @@ def test_one_model_is_saved_in_every_format_with_equal_bytes(name, tmp_path):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_four_models_of_two_depths_are_drawn_and_named_apart(name):
-    svg = save.encode_svg(spec_of(name, 4))
+    svg = svg_of(name, 4)
     assert "Beta (beta)" in svg and "Beta (gamma)" in svg
     assert "NaN" not in svg and "Infinity" not in svg
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_mark_stands_out_from_the_paper_light_and_dark(name):
+    marks = 0
+    for of, opacity, element in shapes(svg_of(name, 4)):
+        band_or_square = "mark-area" in of or ("mark-rect" in of and name in SHADED)
+        if "role-mark" not in of or "mark-text" in of or band_or_square or not opacity:
+            continue
+        kinds = {found[:1]: f"#{found[2:]}" for found in painted(element.attrib)}
+        drawn = [
+            (colour, opacity * float(element.get(f"{attribute}-opacity", 1)))
+            for attribute, short in PAINTED.items()
+            if (colour := kinds.get(short)) and colour not in GUIDES
+        ]
+        if drawn:
+            marks += 1
+            assert max(contrast(mixed(colour, PAPER, share), PAPER) for colour, share in drawn) >= MARK_CONTRAST
+            dark = [contrast(mixed(on_dark(colour), DARK_PAPER, share), DARK_PAPER) for colour, share in drawn]
+            assert max(dark) >= MARK_CONTRAST
+    assert marks or name in SHADED
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_colour_has_its_counterpart_on_a_dark_page(name):
+    for _, _, element in shapes(svg_of(name, 4)):
+        coloured = [a for a in PAINTED if not element.get(a, "none").startswith(("none", "transparent", "url"))]
+        assert len(painted(element.attrib)) == len(coloured), element.attrib
 
 
 @pytest.mark.parametrize("name", CHARTS)

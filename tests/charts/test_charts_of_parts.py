@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from test_charts import draw, spec_of
-from tokentrail.charts import maps, save, select
+from tokentrail.charts import colour, maps, save, select
 from tokentrail.charts.looks import looks
 from tokentrail.stages.filler.chart_filler_sweep import ticks
-from tokentrail.stages.filler.chart_long_range import shade
 from tokentrail.stages.patching.chart import told_outside
 from tokentrail.stages.quantization.chart_quantization_curve import LINE, MARKS, with_sides
 
@@ -40,9 +39,9 @@ def test_a_hybrid_has_panels_that_others_lack():
 
 
 def test_each_model_has_shades_of_its_own_colour():
-    svg = save.encode_svg(spec_of("long_range", 2))
+    svg, repeats = save.encode_svg(spec_of("long_range", 2)), synthetic.tables(2)["long_range"]["repeats"].n_unique()
     for look in looks(synthetic.settings(2)).values():
-        assert look.colour in svg and shade(look.colour, 1, 3) in svg
+        assert all(shade in svg for shade in colour.shades(look.colour, repeats))
 
 
 def test_lengths_without_positions_are_named():
@@ -107,9 +106,10 @@ def test_distances_too_close_to_be_read_have_one_label(distances, shown):
 
 
 def test_far_is_lighter_than_near():
-    assert shade("#12336b", 0, 3) == "#12336b"
-    assert shade("#12336b", 0, 1) == "#12336b"
-    assert shade("#000000", 2, 3) == "#999999"
+    assert colour.shades("#12336b", 1) == ["#12336b"]
+    contrasts = [colour.contrast(shade, colour.PAPER) for shade in colour.shades("#12336b", 4)]
+    assert contrasts == sorted(contrasts, reverse=True) and contrasts[0] > 2 * contrasts[-1]
+    assert contrasts[-1] == pytest.approx(colour.MARK_CONTRAST, abs=0.1), "the farthest still stands out"
 
 
 def test_long_prompts_are_numbered_and_not_spelled():

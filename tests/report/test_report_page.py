@@ -181,6 +181,11 @@ def test_a_drawing_is_stripped_to_shapes_and_text(tmp_path):
     assert svg.inline(tmp_path / "none.svg", "none", "") is None
 
 
+def test_a_colour_has_one_class_however_it_is_written():
+    written = ("#000", "#000000", "rgb(0, 0, 0)", "rgb(0,0,0)")
+    assert {tuple(svg.painted({"fill": colour, "stroke": "none"})) for colour in written} == {("f-000000",)}
+
+
 def test_a_cell_that_differs_is_marked_and_a_mixer_stands_beside_a_mixer():
     def row(model, part, cell, detail):
         return {"model": model, "part": part, "cell": cell, "layers": "", "detail": detail}

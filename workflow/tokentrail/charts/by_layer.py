@@ -60,7 +60,7 @@ def lines(
     prompts = everything["prompt"].n_unique()
     return (
         alt.Chart(rows, width=theme.panel_width(3, room=14), height=height, title=theme.heading(heading))
-        .mark_line(strokeWidth=1.5, opacity=0.9 if prompts == 1 else max(0.4, 0.9 - 0.08 * prompts))
+        .mark_line(strokeWidth=theme.line_width(prompts))
         .encode(
             x=layer_axis(everything),
             y=y,

@@ -11,7 +11,7 @@ from tokentrail.charts.text import printable
 
 # All stand out from the paper. The first four are apart in lightness as well as in hue, for greyscale and for
 # colour-blind readers; with more models, dashes and shapes have to help.
-COLOURS = ("#12336b", "#cc7f0c", "#2e8573", "#a8327f", "#6391d4", "#7a6a10", "#b784ab", "#222222")
+COLOURS = ("#12336b", "#cc7f0c", "#2c8170", "#a8327f", "#6391d4", "#7a6a10", "#b784ab", "#222222")
 DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 2], [1, 3], [12, 4], [6, 2, 1, 2])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 

@@ -17,7 +17,7 @@ from tokentrail.charts.text import shorten
 # Arial, Helvetica and Liberation Sans have the same widths, so a layout measured with one holds with the others.
 FONT = "Arial, Helvetica, Liberation Sans, sans-serif"
 INK, MUTED, FAINT, GRID = "#1c2430", "#566072", "#a9b1bd", "#e6e9ee"
-"""Of text, of lesser text and grey marks, of axes and frames, of what lies behind the marks."""
+"""Of text, of lesser text and grey marks, of axes, frames and stems, of what lies behind the marks."""
 ALERT = "#a61b1b"
 WIDTH = 720
 """Width of a whole chart's drawing areas, in pixels."""
@@ -61,6 +61,7 @@ CONFIG: dict[str, Any] = {
         "tickSize": 4,
         "labelFlush": False,
     },
+    "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12},
     "text": {"color": INK, "fontSize": 12},
 }
 
@@ -139,6 +140,11 @@ def without(body: alt.TopLevelMixin, said: str, settings: dict[str, Any], models
     frame = pl.DataFrame({"row": range(len(lines)), "line": lines})
     note = alt.Chart(frame, width=WIDTH, height=alt.Step(16)).mark_text(align="left", color=MUTED)
     return alt.vconcat(body, note.encode(x=alt.value(0), y=alt.Y("row:O", axis=None), text="line:N"), spacing=14)
+
+
+def line_width(prompts: int) -> float:
+    """Of a line of one prompt among so many; a line is made thin and not pale, for pale it would not be seen."""
+    return 1.5 if prompts == 1 else 0.9
 
 
 def decades(low: float, high: float) -> list[float]:

@@ -14,7 +14,7 @@ from tokentrail.charts.colour import PAPER, on_dark
 SVG = "http://www.w3.org/2000/svg"
 KEPT = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan", "defs", "clipPath", "linearGradient", "stop"}
 LOCAL = re.compile(r"url\(#([^)]+)\)")
-HEX = re.compile(r"#([0-9a-f]{6})")
+HEX = re.compile(r"#([0-9a-f]{6}|[0-9a-f]{3})")
 RGB = re.compile(r"rgb\((\d+), ?(\d+), ?(\d+)\)")
 PAINTED = {"fill": "f", "stroke": "s", "stop-color": "c"}
 """The attributes that hold a colour, and what the classes that stand for them begin with."""
@@ -73,7 +73,7 @@ def painted(attributes: dict[str, str]) -> list[str]:
     for attribute, short in PAINTED.items():
         value = attributes.get(attribute, "").lower()
         if match := HEX.fullmatch(value):
-            found.append(f"{short}-{match[1]}")
+            found.append(f"{short}-{match[1] if len(match[1]) == 6 else ''.join(2 * digit for digit in match[1])}")
         elif match := RGB.fullmatch(value):
             found.append(f"{short}-{''.join(f'{int(channel):02x}' for channel in match.groups())}")
     return found

@@ -114,7 +114,7 @@ def panel_of(
     y = alt.Y("probability:Q", scale=y_scale, axis=alt.Axis(title=y_title, values=[0, 0.5, 1]))
     size = {"width": theme.WIDTH - 20, "height": 110}
     base = alt.Chart(points, **size).encode(x=x, y=y)
-    stems = base.mark_rule(strokeWidth=1, opacity=0.35, color=look.colour).encode(y2="clean:Q") if clean else None
+    stems = base.mark_rule(strokeWidth=1, color=theme.FAINT).encode(y2="clean:Q") if clean else None
     marks = base.mark_point(size=34, opacity=1, strokeWidth=1.4).encode(
         shape=alt.Shape("operation:N", scale=alt.Scale(domain=list(SHAPES), range=list(SHAPES.values())), legend=None),
         fill=alt.condition("datum.first", alt.value(look.colour), alt.value(theme.PAPER)),

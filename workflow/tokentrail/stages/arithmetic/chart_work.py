@@ -33,7 +33,7 @@ KINDS = {
     "FFN": ("FFN up", "FFN down"),
     "logits": ("logits",),
 }
-SHADES = ["#12336b", "#cc7f0c", "#2e8573", "#8a94a3", "#5b4a8a"]
+SHADES = ["#12336b", "#cc7f0c", "#2c8170", "#8a94a3", "#5b4a8a"]
 
 
 def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopLevelMixin:

@@ -55,7 +55,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     colour = alt.Color("model:N", scale=theme.scale(settings, "colour"), legend=None)
     shape = alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None)
     tooltip = ["model:N", "prompt:N", "choices:Q", alt.Tooltip("left:Q", title="tokens left"), "top:Q"]
-    small = alt.Chart(shown, **size).mark_point(size=24, opacity=0.55, strokeWidth=1.1)
+    small = alt.Chart(shown, **size).mark_point(size=24, opacity=1, strokeWidth=1.1)
     small = small.encode(x=x, y=y, yOffset=place, color=colour, shape=shape, tooltip=tooltip)
     big = alt.Chart(means, **size).mark_point(size=80, filled=True, opacity=1, stroke=theme.PAPER, strokeWidth=1)
     big = big.encode(x=x, y=y, yOffset=place, color=colour, shape=shape)

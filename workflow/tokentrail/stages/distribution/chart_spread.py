@@ -75,9 +75,9 @@ def panel(
     shape = alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None)
     size = {"width": theme.panel_width(side_by_side, room=50), "height": 220}
     tooltip = ["model:N", "level:N", "others:N", "entropy:Q", "target:Q", alt.Tooltip("top:N", title="most likely")]
-    thin = alt.Chart(shown, **size).mark_line(strokeWidth=1, opacity=0.45)
+    thin = alt.Chart(shown, **size).mark_line(strokeWidth=0.8)
     thin = thin.encode(x=x, y=y, color=colour, strokeDash=dash, detail="others:N")
-    small = alt.Chart(shown, **size).mark_point(size=22, opacity=0.6)
+    small = alt.Chart(shown, **size).mark_point(size=22, opacity=1, strokeWidth=1.1)
     small = small.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
     thick = alt.Chart(means, **size).mark_line(strokeWidth=3).encode(x=x, y=y, color=colour, strokeDash=dash)
     big = alt.Chart(means, **size).mark_point(size=80, filled=True, opacity=1, stroke=theme.PAPER, strokeWidth=1)

@@ -151,7 +151,8 @@ def panel(
     title = theme.heading(
         VARIANTS[variant], [f"filler {text.shorten(text.printable(filler), 40)}", *missing(beyond, of)]
     )
-    return alt.layer(lines, crosses, *marks).properties(title=title)
+    # The crosses are text, whose colours are darker than those of the lines.
+    return alt.layer(alt.layer(lines, *marks), crosses).resolve_scale(color="independent").properties(title=title)
 
 
 def missing(beyond: pl.DataFrame, of: dict[str, Any]) -> list[str]:

@@ -112,7 +112,7 @@ def cell(
         base = alt.Chart(lines, width=width, height=round(height * tall))
         line = base.mark_line(strokeWidth=1.8, clip=False).encode(x=x(axis), y=y, color=colour, strokeDash=dash)
         hover = base.mark_point(opacity=0, size=60).encode(x=x(axis), y=y, tooltip=tooltip)
-        rule = alt.Chart(marks).mark_rule(strokeWidth=1, opacity=0.55).encode(x=x(axis), color=colour, strokeDash=dash)
+        rule = alt.Chart(marks).mark_rule(strokeWidth=1).encode(x=x(axis), color=colour, strokeDash=dash)
         mark = (
             alt.Chart(marks)
             .mark_point(size=80, filled=True, opacity=1, stroke=theme.PAPER, strokeWidth=1)

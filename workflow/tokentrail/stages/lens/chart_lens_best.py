@@ -49,7 +49,7 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
     shape = alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None)
     tooltip = ["model:N", "prompt:N", "best:Q", alt.Tooltip("after:Q", title="after layer"), "last:Q"]
     base = alt.Chart(shown, **size).encode(y=y, yOffset=place, color=colour)
-    line = base.mark_rule(strokeWidth=1.4, opacity=0.6).encode(x=x, x2="best:Q")
+    line = base.mark_rule(strokeWidth=1.2).encode(x=x, x2="best:Q")
     end = base.mark_point(size=64, filled=True, opacity=1).encode(x=x, shape=shape, tooltip=tooltip)
     best = base.mark_point(size=64, fill=theme.PAPER, opacity=1, strokeWidth=1.6)
     best = best.encode(x=alt.X("best:Q"), shape=shape, tooltip=tooltip)

@@ -68,7 +68,7 @@ def curve(frame: pl.DataFrame, value: pl.Expr, scale: alt.Scale, axis: alt.Axis,
     shown = frame.select("model", "prompt", "layer", "at", value=value.round_sig_figs(4))
     return (
         alt.Chart(shown, width=theme.panel_width(3, room=60), height=220)
-        .mark_line(strokeWidth=1.5, opacity=0.9 if prompts == 1 else max(0.4, 0.9 - 0.08 * prompts))
+        .mark_line(strokeWidth=theme.line_width(prompts))
         .encode(
             x=layer_axis(frame),
             y=alt.Y("value:Q", scale=scale, axis=axis),

@@ -89,7 +89,7 @@ def panel(swaps: pl.DataFrame, summary: pl.DataFrame, look: Look, side_by_side: 
         return alt.Chart(frame, width=width, height=alt.Step(38))
 
     def strokes(frame: pl.DataFrame, above: bool) -> alt.Chart:
-        mark = {"orient": "vertical", "size": 10, "thickness": 1.2, "opacity": 0.5, "yOffset": -6 if above else 6}
+        mark = {"orient": "vertical", "size": 10, "thickness": 1, "opacity": 1, "yOffset": -6 if above else 6}
         colour = look.colour if above else theme.ALERT
         return (
             chart_of(frame)

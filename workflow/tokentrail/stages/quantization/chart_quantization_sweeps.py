@@ -107,7 +107,7 @@ def panel(
         alt.Tooltip("moved:Q", title="KL", format=".3g"),
         alt.Tooltip("prompt_kl:Q", title="KL on the prompt", format=".3g"),
     ]
-    beside = base.mark_line(strokeWidth=1.4, strokeDash=[4, 3], opacity=0.75).encode(y=y("prompt_kl"))
+    beside = base.mark_line(strokeWidth=1.2, strokeDash=[4, 3]).encode(y=y("prompt_kl"))
     layers = [
         *([beside] if passages(rows) else []),
         base.mark_rule(strokeWidth=2.2).encode(y=y("low"), y2="high:Q"),

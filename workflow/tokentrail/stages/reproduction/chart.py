@@ -58,14 +58,14 @@ def tally(figures: pl.DataFrame) -> alt.LayerChart:
     colour = alt.Color(
         "words:N",
         scale=alt.Scale(domain=words, range=[COLOURS[status] for status in STATUSES]),
-        legend=alt.Legend(title=None, orient="top", labelColor=theme.INK, labelFontSize=12, symbolType="square"),
+        legend=alt.Legend(title=None, orient="top", symbolType="square", symbolStrokeColor=theme.MUTED),
     )
     widest = counted["end"].max()
     base = alt.Chart(counted, width=theme.WIDTH - 90, height=alt.Step(19)).encode(
         y=alt.Y("stage:N", sort=ordered(figures, "stage"), title=None, axis=alt.Axis(labelColor=theme.INK))
     )
     x = alt.X("begin:Q", title="published figures", scale=alt.Scale(domain=[0, widest], nice=False))
-    bars = base.mark_bar(height=14).encode(
+    bars = base.mark_bar(height=14, stroke=theme.MUTED, strokeWidth=0.5).encode(
         x=x, x2="end:Q", color=colour, tooltip=["stage:N", alt.Tooltip("words:N", title="status"), "figures:Q"]
     )
     wide_enough = alt.Chart(counted.filter(pl.col("figures") > 0.03 * widest)).encode(y=base.encoding.y)
@@ -96,7 +96,7 @@ def pairs(numbers: pl.DataFrame, settings: dict[str, Any]) -> alt.LayerChart:
     layers = [
         line,
         alt.Chart(shown.filter(pl.col("status") == "reproduced"), **size)
-        .mark_point(size=42, strokeWidth=1.2, opacity=0.9, filled=False)
+        .mark_point(size=42, strokeWidth=1.2, opacity=1, filled=False)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
         alt.Chart(shown.filter(pl.col("status") == "differs"), **size)
         .mark_point(size=64, strokeWidth=2, opacity=1, shape="cross", filled=True, color=theme.ALERT)

@@ -72,13 +72,11 @@ def weights_panel(rows: pl.DataFrame, tokens: pl.DataFrame, settings: dict[str, 
         color=alt.Color("model:N", scale=theme.scale(settings, "colour"), legend=None),
     )
     dash = alt.StrokeDash("model:N", scale=theme.scale(settings, "dash"), legend=None)
-    lines = base.mark_line(strokeWidth=1.2, opacity=0.9 if prompts == 1 else max(0.3, 0.7 - 0.08 * prompts)).encode(
-        detail="prompt:N", strokeDash=dash
-    )
+    lines = base.mark_line(strokeWidth=theme.line_width(prompts)).encode(detail="prompt:N", strokeDash=dash)
     mean = base.mark_line(strokeWidth=2.6).encode(
         y=alt.Y("mean(weight):Q", scale=alt.Scale(domain=[0, 1])), strokeDash=dash
     )
-    marks = base.mark_point(size=14, filled=True, opacity=0.5).encode(
+    marks = base.mark_point(size=14, filled=True, opacity=1).encode(
         shape=alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None),
         tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip("weight:Q", format=".3g")],
     )
@@ -140,7 +138,7 @@ def kl_panel(rows: pl.DataFrame, models: list[str], settings: dict[str, Any]) ->
     shape = alt.Shape("model:N", scale=theme.scale(settings, "shape"), legend=None)
     small = (
         alt.Chart(changed, **size)
-        .mark_point(size=24, opacity=0.55, strokeWidth=1.1)
+        .mark_point(size=24, opacity=1, strokeWidth=1.1)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=["model:N", "prompt:N", alt.Tooltip("kl:Q", format=".3g")])
     )
     big = (

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from tokentrail.charts import text, theme
+from tokentrail.charts.colour import readable
 from tokentrail.charts.result import extremes
 from tokentrail.charts.select import OURS
 from tokentrail.stages.timing import timed
@@ -83,7 +84,7 @@ def panel(rows: pl.DataFrame, settings: dict[str, Any], width: int) -> alt.Layer
                 x=x("median_ms"), order="batch:Q", strokeDash=timed.dash()
             ),
             base.mark_point(size=46, filled=True, opacity=1, color=colour).encode(x=x("median_ms"), tooltip=tooltip),
-            base.mark_text(align="right", dx=-8, dy=-8, fontSize=11, color=colour).encode(
+            base.mark_text(align="right", dx=-8, dy=-8, fontSize=11, color=readable(colour)).encode(
                 x=x("median_ms"), text="label:N"
             ),
         ]

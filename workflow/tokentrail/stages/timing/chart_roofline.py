@@ -78,9 +78,7 @@ def panel(
     values = ("intensity", "gflops", "fraction_of_peak", "fraction_of_bandwidth")
     drawn = rows.select("implementation", "context", "batch", pl.col(values).round_sig_figs(4), kind=said())
     tooltip = [f"{name}:N" if name in ("implementation", "kind") else f"{name}:Q" for name in drawn.columns]
-    legend = alt.Legend(
-        title=None, orient="top", symbolFillColor=theme.INK, symbolStrokeColor=theme.INK, labelFontSize=12
-    )
+    legend = alt.Legend(title=None, orient="top", symbolFillColor=theme.INK, symbolStrokeColor=theme.INK)
     shape = alt.Shape(
         "kind:N",
         scale=alt.Scale(domain=[words for words, _ in KINDS.values()], range=[shape for _, shape in KINDS.values()]),
@@ -92,7 +90,7 @@ def panel(
         mark = {"size": 60, "stroke": theme.PAPER, "strokeWidth": 0.8} if ours else {"size": 44, "strokeWidth": 1.3}
         layers.append(
             alt.Chart(drawn.filter(mine), **size)
-            .mark_point(filled=ours, color=colour, opacity=0.95, **mark)
+            .mark_point(filled=ours, color=colour, opacity=1, **mark)
             .encode(x=x("intensity"), y=y("gflops"), shape=shape, tooltip=tooltip)
         )
     return alt.layer(*layers)
