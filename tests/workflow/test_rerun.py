@@ -260,7 +260,7 @@ STAGES = "workflow/tokentrail/stages"
     ("file", "old", "new"),
     [
         ("workflow/tokentrail/declare/columns.py", "model name, as in the configuration", "the model's name"),
-        (f"{STAGES}/timing/table.py", "lower end of the median's interval", "lower end of its interval"),
+        ("workflow/tokentrail/declare/columns.py", "lower end of the median's interval", "lower end of its interval"),
         (f"{STAGES}/weights/table.py", "size of the file", "its size"),
         ("workflow/tokentrail/measure/prompts.py", "The prompts of a stage", "All prompts of a stage"),
     ],
@@ -276,12 +276,12 @@ def test_what_one_table_is_checked_by(done):
 
 
 def test_one_stage_more_by_its_recipe(done):
-    """Its room, script and rule, and nothing else: its own jobs run, and what reads every table of a run."""
+    """Its room, script and rule, and nothing else: its own jobs run, and the report, which reads every table."""
     files = carry_out("To add a stage", done.path)
     assert {str(Path(file).parent) for file in files} == {f"{STAGES}/logit_range", "scripts", "workflow/rules"}
     carry_out("To add a chart", done.path)
     own = {f"{model}/logit_range" for model in MODELS} | {f"admitted/{model}/logit_range" for model in MODELS}
-    assert done.plan() == own | {"charts/logit_range", "reproduction", "charts/reproduction", "report"}
+    assert done.plan() == own | {"charts/logit_range", "report"}
     done.run()
     table = pl.read_parquet(done.results / "alpha" / "logit_range.parquet")
     assert table.height and (table["smallest"] < table["largest"]).all()
@@ -303,7 +303,7 @@ def test_one_family_more(done):
     done.edit(f"{families}/__init__.py", "import gpt2, granite_hybrid,", "import novel, gpt2, granite_hybrid,")
     done.edit(f"{families}/__init__.py", '"gpt2": gpt2,', '"gpt2": gpt2,\n    "novel": novel,')
     planned = done.plan()
-    assert not {f"{model}/{table}" for model in MODELS for table in ("weights", "tokens", "merges")} & planned
+    assert not {f"{model}/{table}" for model in MODELS for table in ("weights", "merges")} & planned
     assert {f"{model}/parity.passed" for model in MODELS} <= planned
 
 
