@@ -7,8 +7,8 @@ import pytest
 import synthetic_tables as synthetic
 from test_charts import draw, spec_of
 from tokentrail.charts import maps, save, select
+from tokentrail.charts.colour import shades
 from tokentrail.charts.filler_sweep import ticks
-from tokentrail.charts.long_range import shade
 from tokentrail.charts.looks import looks
 from tokentrail.charts.patching import told_outside
 from tokentrail.charts.quantization_curve import LINE, MARKS, with_sides
@@ -42,7 +42,7 @@ def test_a_hybrid_has_panels_that_others_lack():
 def test_each_model_has_shades_of_its_own_colour():
     svg = save.encode_svg(spec_of("long_range", 2))
     for look in looks(synthetic.settings(2)).values():
-        assert look.colour in svg and shade(look.colour, 1, 3) in svg
+        assert all(shade in svg for shade in shades(look.colour, 3))
 
 
 def test_lengths_without_positions_are_named():
@@ -104,12 +104,6 @@ def test_the_first_prompt_is_each_models_own():
 )
 def test_distances_too_close_to_be_read_have_one_label(distances, shown):
     assert ticks(distances, distances[-1] / max(distances[0], 1)) == shown
-
-
-def test_far_is_lighter_than_near():
-    assert shade("#12336b", 0, 3) == "#12336b"
-    assert shade("#12336b", 0, 1) == "#12336b"
-    assert shade("#000000", 2, 3) == "#999999"
 
 
 def test_long_prompts_are_numbered_and_not_spelled():
