@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 import synthetic_tables as synthetic
 from test_charts import draw, spec_of
-from tokentrail.charts import maps, save, select
-from tokentrail.charts.colour import shades
+from tokentrail.charts import colour, maps, save, select
 from tokentrail.charts.filler_sweep import ticks
 from tokentrail.charts.looks import looks
 from tokentrail.charts.patching import told_outside
@@ -40,9 +39,9 @@ def test_a_hybrid_has_panels_that_others_lack():
 
 
 def test_each_model_has_shades_of_its_own_colour():
-    svg = save.encode_svg(spec_of("long_range", 2))
+    svg, repeats = save.encode_svg(spec_of("long_range", 2)), synthetic.tables(2)["long_range"]["repeats"].n_unique()
     for look in looks(synthetic.settings(2)).values():
-        assert all(shade in svg for shade in shades(look.colour, 3))
+        assert all(shade in svg for shade in colour.shades(look.colour, repeats))
 
 
 def test_lengths_without_positions_are_named():
@@ -104,6 +103,13 @@ def test_the_first_prompt_is_each_models_own():
 )
 def test_distances_too_close_to_be_read_have_one_label(distances, shown):
     assert ticks(distances, distances[-1] / max(distances[0], 1)) == shown
+
+
+def test_far_is_lighter_than_near():
+    assert colour.shades("#12336b", 1) == ["#12336b"]
+    contrasts = [colour.contrast(shade, colour.PAPER) for shade in colour.shades("#12336b", 4)]
+    assert contrasts == sorted(contrasts, reverse=True) and contrasts[0] > 2 * contrasts[-1]
+    assert contrasts[-1] == pytest.approx(colour.MARK_CONTRAST, abs=0.1), "the farthest still stands out"
 
 
 def test_long_prompts_are_numbered_and_not_spelled():

@@ -50,7 +50,3 @@ def test_shades_go_from_dark_to_light_in_one_hue_and_all_stand_out(colour, count
     assert all(contrast(shade, PAPER) >= MARK_CONTRAST for shade in made)
     towards = to_lab(colour)[1:]
     assert all(sum(x * y for x, y in zip(to_lab(shade)[1:], towards, strict=True)) > 0 for shade in made)
-
-
-def test_one_shade_is_the_colour():
-    assert shades(COLOURS[1], 1) == [COLOURS[1]]
