@@ -4,7 +4,7 @@ import axe_playwright_python.sync_playwright as axe
 import pytest
 import synthetic_tables as synthetic
 from browser import NARROW, WIDE, browser
-from test_charts import CHARTS, draw
+from test_charts import CHARTS, LIBRARY, draw
 from tokentrail.charts import save
 from tokentrail.charts.colour import TEXT_CONTRAST
 from tokentrail.report.build import build
@@ -87,6 +87,14 @@ def chromium():
         yield running
 
 
+def listening(window, address: str):
+    """The window; its `faults` become what it says on its console and asks for beside the page at `address`."""
+    window.faults = []
+    window.on("console", lambda said: window.faults.append(said.text))
+    window.on("request", lambda asked: window.faults.extend({asked.url} - {address}))
+    return window
+
+
 @pytest.fixture(scope="module")
 def opened(chromium, address):
     """The page in a window of some width and scheme, with everything unfolded."""
@@ -95,10 +103,7 @@ def opened(chromium, address):
     def of(width: int, scheme: str = "light"):
         if (width, scheme) not in windows:
             window = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            window.faults = []
-            window.on("console", lambda said: window.faults.append(said.text))
-            window.on("request", lambda asked: window.faults.extend({asked.url} - {address}))
-            window.goto(address)
+            listening(window, address).goto(address)
             window.evaluate("() => document.querySelectorAll('details').forEach(each => each.open = true)")
             windows[width, scheme] = window
         return windows[width, scheme]
@@ -173,3 +178,11 @@ def test_axe_finds_nothing(opened, width, scheme):
 
 def test_the_page_asks_for_nothing_and_breaks_no_rule_of_its_own(opened):
     assert opened(WIDE).faults == []
+
+
+def test_a_chart_on_a_page_of_its_own_is_drawn_and_asks_for_nothing(chromium, tmp_path):
+    save.save(draw("census", 1), [tmp_path / "census.html"], LIBRARY)
+    window = listening(chromium.new_page(), address := (tmp_path / "census.html").as_uri())
+    window.goto(address)
+    window.wait_for_selector("#chart canvas, #chart svg", timeout=10_000)
+    assert window.faults == []

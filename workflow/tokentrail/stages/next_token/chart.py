@@ -67,7 +67,8 @@ def panel(
     )
     width = theme.panel_width(side_by_side, room=112)
     scale = alt.Scale(domain=[0, 1 + 54 / max(width - 54, 54)], nice=False)
-    axis = alt.Axis(title="probability" if lowest else None, titleAnchor="start", values=[0, 0.5, 1], domain=False)
+    values = [0, 0.5, 1] if side_by_side < 4 else [0, 1]
+    axis = alt.Axis(title="probability" if lowest else None, titleAnchor="start", values=values, domain=False)
     y = alt.Y("place:O", axis=None)
     columns = ["place", "shown", "value", "probability", "is_target", "rank", "token_id", "logit"]
     base = alt.Chart(shown.select(columns), width=width, height=alt.Step(19))
@@ -84,10 +85,10 @@ def panel(
         ],
     )
     names = base.mark_text(align="right", dx=-7, limit=110).encode(x=alt.value(0), y=y, text="shown:N")
-    values = base.mark_text(align="left", dx=5, color=theme.MUTED).encode(
+    numbers = base.mark_text(align="left", dx=5, color=theme.MUTED).encode(
         x=alt.X("probability:Q", scale=scale), y=y, text="value:N"
     )
-    return (bars + names + values).properties(title=heading)
+    return (bars + names + numbers).properties(title=heading)
 
 
 def label(row: dict[str, Any]) -> str:

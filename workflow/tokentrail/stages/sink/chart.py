@@ -81,19 +81,13 @@ def weights_panel(rows: pl.DataFrame, tokens: pl.DataFrame, settings: dict[str, 
         tooltip=["model:N", "prompt:N", "layer:Q", alt.Tooltip("weight:Q", format=".3g")],
     )
     even = uniform_on_first(tokens).join(once, on=["model", "prompt"], how="semi").select(pl.col("uniform").mean())
-    label = even.with_columns(label=pl.lit("spread evenly"))
     rule = (
-        alt.Chart(label)
+        alt.Chart(even)
         .mark_rule(color=theme.MUTED, strokeWidth=1.4)
         .encode(y=alt.Y("uniform:Q", scale=alt.Scale(domain=[0, 1])), tooltip=[alt.Tooltip("uniform:Q", format=".3f")])
     )
-    named = (
-        alt.Chart(label)
-        .mark_text(align="right", baseline="bottom", dx=-4, dy=-3, color=theme.MUTED)
-        .encode(x=alt.value(base.width), y="uniform:Q", text="label:N")
-    )
-    drawn = (rule, named, lines, marks, mean) if prompts > 1 else (rule, named, lines, marks)
-    return alt.layer(*drawn).properties(title=theme.heading("Weight on the first token"))
+    drawn = (rule, lines, marks, mean) if prompts > 1 else (rule, lines, marks)
+    return alt.layer(*drawn).properties(title=theme.heading("Weight on the first token", "grey rule: spread evenly"))
 
 
 def kl_panel(rows: pl.DataFrame, models: list[str], settings: dict[str, Any]) -> alt.LayerChart:
