@@ -105,3 +105,10 @@ def test_a_model_without_schemes_has_no_entry(tables):
         name: tables[name].filter(pl.col("model") == "beta") for name in ("quantization", "quantization_error")
     }
     assert [entry["index"] for entry in quantization.view(some, settings)] == [1]
+
+
+def test_what_a_scheme_saves_stands_once_whatever_it_is_read_on(tables):
+    again = tables["quantization"].filter(pl.col("passage") != "").with_columns(passage=pl.lit("another"))
+    twice = tables | {"quantization": pl.concat([tables["quantization"], again])}
+    told, before = (quantization.view(each, synthetic.settings(4))[0] for each in (twice, tables))
+    assert told["schemes"] == before["schemes"] and len(told["rows"]) > len(told["schemes"])

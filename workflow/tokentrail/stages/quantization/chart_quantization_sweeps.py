@@ -132,7 +132,8 @@ def line_key(rows: pl.DataFrame) -> alt.LayerChart:
     labels = [f"prompt {' / '.join(ordered(rows, 'prompt'))}, last position"]
     if read := passages(rows):
         labels.insert(0, f"passage {' / '.join(read)}, mean over positions")
-    entries = [{"left": 330 * at, "label": label, "dash": at > 0} for at, label in enumerate(labels)]
+    second = 60 + 6.2 * len(labels[0])
+    entries = [{"left": second * at, "label": label, "dash": at > 0} for at, label in enumerate(labels)]
     frame = pl.DataFrame(entries).with_columns(right=pl.col("left") + 30, text=pl.col("left") + 38)
     place = alt.Scale(domain=[0, theme.WIDTH], nice=False)
     base = alt.Chart(frame, width=theme.WIDTH, height=16)

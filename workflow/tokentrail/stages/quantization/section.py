@@ -52,12 +52,18 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
                     )
                     if sentence
                 ],
+                "schemes": [shown(row) for row in once(rows).to_dicts()],
                 "rows": [shown(row) for row in rows.to_dicts()],
                 "passages": passages(rows),
                 "prompt": "" if rows.is_empty() else printable(rows["prompt"][0]),
             }
         )
     return found
+
+
+def once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each scheme on its weights once, whatever it was read on: its bytes and times are the same on every passage."""
+    return rows.unique(["scheme", "families", "execution"], keep="first", maintain_order=True)
 
 
 def shown(row: dict[str, Any]) -> dict[str, Any]:
