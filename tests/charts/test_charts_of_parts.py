@@ -175,7 +175,7 @@ def test_without_a_passage_the_prompt_has_the_only_line():
     """What the key shows is drawn, and what is drawn is in the key."""
     tables = synthetic.tables(4)
     tables["quantization"] = tables["quantization"].filter(pl.col("passage") == "")
-    dashed = '"mark": {"type": "line", "opacity": 0.75, "strokeDash": [4, 3], "strokeWidth": 1.4}'
+    dashed = '"mark": {"type": "line", "strokeDash": [4, 3], "strokeWidth": 1.2}'
     without, with_one = (
         json.dumps(draw("quantization_sweeps", 4, tables).to_dict()),
         json.dumps(spec_of("quantization_sweeps", 4)),
