@@ -99,6 +99,7 @@ def row(
     share = {"": 1.0 if scheme == "float32" else 0.5, "all": (bits or 0) / 32 + 0.02, "compute": 0.4}
     payload = round(FLOAT32_BYTES * share.get(families, 0.9))
     packed = execution == "packed"
+    worse = 1e8 if bits == 2 else 1.0  # as two bits are, and their numbers as long
     return {
         "scheme": scheme,
         "detail": "" if bits is None else detail or f"{bits} bits",
@@ -119,9 +120,9 @@ def row(
         "passage": PASSAGE,
         "positions": POSITIONS,
         "bos_policy": "tokenizer does not add it",
-        "perplexity": 20.0 + 10 * kl,
-        "perplexity_low": 18.0,
-        "perplexity_high": 40.0,
+        "perplexity": (20.0 + 10 * kl) * worse,
+        "perplexity_low": 18.0 * worse,
+        "perplexity_high": 40.0 * worse,
         "mean_kl": kl,
         "mean_kl_low": kl * 0.8,
         "mean_kl_high": kl * 1.2,

@@ -11,6 +11,7 @@ import synthetic_tables as synthetic
 from test_charts import CHARTS
 from tokentrail.report import svg
 from tokentrail.report.build import build
+from tokentrail.report.narrow import labelled
 from tokentrail.stages.cells import section as cells_section
 from tokentrail.stages.quantization import chart_quantization_curve as quantization_curve
 from tokentrail.stages.quantization import chart_quantization_parts as quantization_parts
@@ -184,6 +185,14 @@ def test_a_drawing_is_stripped_to_shapes_and_text(tmp_path):
 def test_a_colour_has_one_class_however_it_is_written():
     written = ("#000", "#000000", "rgb(0, 0, 0)", "rgb(0,0,0)")
     assert {tuple(svg.painted({"fill": colour, "stroke": "none"})) for colour in written} == {("f-000000",)}
+
+
+def test_each_cell_says_its_column_and_leaves_out_the_note():
+    noted = 'A&amp;B <span class="note">(read back)</span>'
+    head = f"<thead><tr><th>Part</th><th>{noted}</th><th>Last<br>one</th></tr></thead>"
+    rows = '<tr><th>norm</th><td class="n">1 &lt; 2</td><td></td></tr><tr><td colspan="3">none</td></tr>'
+    said = rows.replace('"n">', '"n" data-label="A&amp;B">').replace("<td></td>", '<td data-label="Last one"></td>')
+    assert labelled(head + rows) == head + said
 
 
 def test_a_cell_that_differs_is_marked_and_a_mixer_stands_beside_a_mixer():

@@ -9,7 +9,10 @@ from markupsafe import Markup
 
 
 def labelled(table: str) -> Markup:
-    """The rows of a table, `<thead>` and `<tbody>`, with the heading of its column in each cell as `data-label`."""
+    """The rows of a table, `<thead>` and `<tbody>`, with the heading of its column in each cell as `data-label`.
+
+    A note in a heading is read once, in the heading, and is no part of the label.
+    """
     return Markup(Labeller(str(table)).written)
 
 
@@ -20,7 +23,7 @@ class Labeller(HTMLParser):
         super().__init__(convert_charrefs=False)
         self.written = ""
         self.headings: list[str] = []
-        self.in_head = self.in_heading = False
+        self.in_head = self.in_heading = self.in_note = False
         self.column = 0
         self.feed(table)
         self.close()
@@ -37,6 +40,8 @@ class Labeller(HTMLParser):
             self.in_heading = True
         elif tag == "br" and self.in_heading:
             self.headings[-1] += " "
+        elif tag == "span" and self.in_heading:
+            self.in_note = dict(attributes).get("class") == "note"
         elif tag in ("th", "td"):
             heading = " ".join("".join(self.headings[self.column : self.column + span]).split())
             if tag == "td" and span == 1 and heading:
@@ -49,10 +54,12 @@ class Labeller(HTMLParser):
             self.in_head = False
         elif tag == "th":
             self.in_heading = False
+        elif tag == "span":
+            self.in_note = False
         self.written += f"</{tag}>"
 
     def handle_data(self, text: str) -> None:
-        if self.in_heading:
+        if self.in_heading and not self.in_note:
             self.headings[-1] += text
         self.written += text
 
@@ -63,6 +70,6 @@ class Labeller(HTMLParser):
         self.handle_character(f"&#{name};")
 
     def handle_character(self, reference: str) -> None:
-        if self.in_heading:
+        if self.in_heading and not self.in_note:
             self.headings[-1] += unescape(reference)
         self.written += reference
