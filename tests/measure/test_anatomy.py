@@ -163,7 +163,7 @@ def test_learned_positions_are_measured_row_by_row(pair, settings, loaded):
     "rope", [specs.Rope(1e4), specs.Rope(1e6), specs.Rope(5e4, specs.Llama3Scaling(8.0, 1.0, 4.0, 64))]
 )
 def test_rotated_scores_depend_on_the_distance_alone(rope):
-    rows = list(positions.rotations(rope, 64, 1000, POSITIONS))
+    rows = list(positions.rotations(rope, 64, 64, 1000, POSITIONS))
     scores = {(row["query_position"], row["key_position"]): row["score"] for row in rows if row["probe"] == "rotation"}
     assert scores[17, 5] == pytest.approx(scores[112, 100], abs=1e-4)
     assert scores[17, 5] != pytest.approx(scores[17, 16], abs=1e-2)
@@ -174,10 +174,10 @@ def test_the_expected_rotation_is_the_mean_over_random_vectors():
     rope = specs.Rope(1e4)
     vectors = torch.randn(4000, 1, 32, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     vectors /= vectors.norm(dim=-1, keepdim=True)
-    scores = [positions.rotated_score(u[None], u[None], 7, 3, rope) for u in vectors]
+    scores = [positions.rotated_score(u[None], u[None], 7, 3, rope, 32) for u in vectors]
     (expected,) = (
         row["score"]
-        for row in positions.rotations(rope, 32, 100, POSITIONS)
+        for row in positions.rotations(rope, 32, 32, 100, POSITIONS)
         if row["probe"] == "expected_rotation" and row["offset"] == 4
     )
     assert sum(scores) / len(scores) == pytest.approx(expected, abs=0.01)

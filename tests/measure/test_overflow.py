@@ -18,6 +18,13 @@ from tokentrail.measure.reference import open_reference
 from tokentrail.stages.parity import parity, parity_layers
 
 
+@pytest.fixture(autouse=True)
+def without_gradients():
+    """As every stage runs; a norm keeps what it made in one pass for the next, which must not be of another mode."""
+    with torch.inference_mode():
+        yield
+
+
 def with_huge(pair, folder, part: str, layer: int):
     """The pair with one matrix of a layer stored as large as float32 can hold, as a checkpoint of its own."""
     (stored,) = pair.checkpoint.tensor_files
