@@ -5,7 +5,8 @@ from tokentrail.stages.parity import parity_gate
 
 
 def main(job: stage.Job) -> None:
-    job.write_text(parity_gate.gate(job.table("parity"), job.table("parity_layers"), job.settings["model"]) + "\n")
+    parity, layers = job.table("parity"), job.table("parity_layers")
+    job.write_text(parity_gate.gate(parity, layers, job.settings["model"], job.refused("parity")) + "\n")
 
 
 if "snakemake" in globals():

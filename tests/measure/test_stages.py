@@ -12,6 +12,7 @@ import torch
 from house import measure_module
 from polars.testing import assert_frame_equal
 from tokentrail import tables
+from tokentrail.errors import ParityError
 from tokentrail.forward import spec as specs
 from tokentrail.forward.cells.linear import Linear
 from tokentrail.forward.frame import forward, last
@@ -20,7 +21,7 @@ from tokentrail.stages.census import measure as census
 from tokentrail.stages.lens import measure as lens
 from tokentrail.stages.name_swaps import name_swaps, name_swaps_summary
 from tokentrail.stages.next_token import measure as next_token
-from tokentrail.stages.parity import parity_gate
+from tokentrail.stages.parity import parity, parity_gate
 from tokentrail.stages.residual import measure as residual
 from tokentrail.weights.tokenizer import Tokenizer
 
@@ -242,8 +243,6 @@ def test_the_census_agrees_with_the_published_totals():
 
 
 def test_the_gate_reads_the_tables():
-    from tokentrail.errors import ParityError
-
     rows = {"prompt": ["a", "b"], "position": [3, 4], "max_abs_logit_diff": [1e-5, 2e-3], "tolerance": [1e-3] * 2}
     layers = pl.DataFrame(
         {
@@ -257,3 +256,12 @@ def test_the_gate_reads_the_tables():
         parity_gate.gate(pl.DataFrame(rows), layers, "m")
     passed = pl.DataFrame(rows).with_columns(max_abs_logit_diff=pl.lit(1e-3))
     assert "tolerance 0.001" in parity_gate.gate(passed, layers, "m")
+
+
+def test_a_model_that_can_be_asked_no_prompt_is_told_why(loaded, settings):
+    nothing = parity.measure(loaded, settings).clear()
+    why = [{"reason": "prompt a has 400 tokens, but m has 256 positions"}, {"reason": "the prompt b is empty"}]
+    with pytest.raises(
+        ParityError, match="on no prompt: prompt a has 400 tokens.*; the prompt b is empty. Give it one"
+    ):
+        parity_gate.gate(nothing, nothing, "m", why)

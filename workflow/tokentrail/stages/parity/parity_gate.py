@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from tokentrail.errors import ParityError
@@ -9,14 +11,15 @@ from tokentrail.errors import ParityError
 LOST = 1e-4  # of a site's largest value: float32 rounding stays a hundred times below, a fault lies above
 
 
-def gate(parity: pl.DataFrame, layers: pl.DataFrame, model: str) -> str:
+def gate(parity: pl.DataFrame, layers: pl.DataFrame, model: str, refused: Sequence[dict[str, str]] = ()) -> str:
     """A sentence that says by how much the model passed.
 
     Raises ParityError, naming the first layer and site that differ, if any logit differs by more than the
-    tolerance, or if nothing was compared.
+    tolerance, or if nothing was compared. `refused` is what parity could not ask of the model, as `tables.refused`.
     """
     if parity.is_empty():
-        raise ParityError(f"{model} was compared on no prompt, because it can be asked none; give it one that it can")
+        why = "; ".join(dict.fromkeys(row["reason"] for row in refused)) or "none is configured"
+        raise ParityError(f"{model} was compared on no prompt: {why}. Give it one that it can be asked")
     worst = parity.sort("max_abs_logit_diff", descending=True, maintain_order=True).row(0, named=True)
     size, tolerance = worst["max_abs_logit_diff"], worst["tolerance"]
     if size <= tolerance:
