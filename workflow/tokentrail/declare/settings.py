@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
@@ -53,10 +50,25 @@ class Bootstrap(Section):
     """Seed of the resampling."""
 
 
+class Configuration(Protocol):
+    """What a room's settings may ask of the whole configuration, which is put together from them (`config.run`)."""
+
+    models: dict[str, Any]
+    prompts: dict[str, Any]
+    stages: Any
+    ledgers: list[str]
+    device: str
+    memory_mb: int
+    lock_file: str
+
+    def prompts_named(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """The prompts of these names, each with its text and its target."""
+
+
 class StageSettings(Section):
     """What the configuration may say of a room's stages, under `stages.<room>`; without fields, nothing."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         """Exactly what a stage's script uses of the configuration, as plain dicts, lists and scalars."""
         return {"model": model} | self.model_dump()
 
@@ -64,14 +76,14 @@ class StageSettings(Section):
         """Prompts that the settings name, by the key that names them, to be held against those that there are."""
         return {}
 
-    def check_against(self, config: Config) -> None:
+    def check_against(self, config: Configuration) -> None:
         """Raises ValueError if the settings do not fit the rest of the configuration."""
 
 
 class ModelStage(StageSettings):
     """A stage that runs a model, or reads text as it does."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         run_as = {"bos": config.models[model].bos, "device": config.device}
         return super().given(config, stage, model) | run_as
 
@@ -79,10 +91,10 @@ class ModelStage(StageSettings):
 class EveryPromptStage(ModelStage):
     """A stage that runs a model on all prompts."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         return super().given(config, stage, model) | {"prompts": config.prompts_named(self.chosen(config))}
 
-    def chosen(self, config: Config) -> Iterable[str]:
+    def chosen(self, config: Configuration) -> Iterable[str]:
         return config.prompts
 
 
@@ -92,7 +104,7 @@ class PromptsStage(EveryPromptStage):
     prompts: list[Name] | None = None
     """Prompts to run on; all of them if not given."""
 
-    def chosen(self, config: Config) -> Iterable[str]:
+    def chosen(self, config: Configuration) -> Iterable[str]:
         return config.prompts if self.prompts is None else self.prompts
 
     def named_prompts(self) -> dict[str, Iterable[str]]:

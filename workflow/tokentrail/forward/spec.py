@@ -7,9 +7,9 @@ from functools import cached_property
 
 from tokentrail.errors import UnsupportedError
 from tokentrail.forward.kinds import KINDS, Attention, Ffn, Mamba2
-from tokentrail.forward.kinds.attention import Llama3Scaling, Rope
 from tokentrail.forward.kinds.cell import Cell
 from tokentrail.forward.kinds.norm import Norm
+from tokentrail.forward.kinds.rope import Llama3Scaling, Rope
 
 __all__ = [
     "KINDS",

@@ -7,25 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from tokentrail.forward.kinds.cell import Cell, Kept, Product
 from tokentrail.forward.kinds.norm import Norm
+from tokentrail.forward.kinds.rope import Rope
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-@dataclass(frozen=True)
-class Llama3Scaling:
-    """Stretching of the low rotary frequencies (Llama 3.1)."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_positions: int
-
-
-@dataclass(frozen=True)
-class Rope:
-    theta: float
-    scaling: Llama3Scaling | None = None
 
 
 class KeyValues(NamedTuple):

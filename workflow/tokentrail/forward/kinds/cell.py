@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from tokentrail.forward.kinds.attention import Rope
+    from tokentrail.forward.kinds.rope import Rope
 
 
 class Product(NamedTuple):

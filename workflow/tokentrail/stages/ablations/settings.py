@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from tokentrail.declare.settings import Name, PromptsStage
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, Name, PromptsStage
 
 
 class AblationsStage(PromptsStage):
@@ -21,7 +18,7 @@ class AblationsStage(PromptsStage):
     resample_from: dict[Name, Name] = {}
     """For `resample`: the prompt, of equal token length, that a prompt's values come from."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         """Its prompts, and of the other prompts those that `mean` and `resample` take values from."""
         own = super().given(config, stage, model)
         sources = {prompt: source for prompt, source in self.resample_from.items() if prompt in own["prompts"]}
@@ -38,7 +35,7 @@ class AblationsStage(PromptsStage):
         resampled = [*self.resample_from, *self.resample_from.values()]
         return super().named_prompts() | {"references": self.references, "resample_from": resampled}
 
-    def check_against(self, config: Config) -> None:
+    def check_against(self, config: Configuration) -> None:
         if "operations" not in self.model_fields_set or "resample" not in self.operations:
             return
         for prompt in self.prompts or config.prompts:

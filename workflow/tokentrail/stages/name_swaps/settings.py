@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Bootstrap, ModelStage, Name, Section, Text
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Bootstrap, Configuration, ModelStage, Name, Section, Text
 
 
 class SwapSet(Section):
@@ -40,7 +37,7 @@ class NameSwapsStage(ModelStage):
     bootstrap: Bootstrap = Bootstrap()
     """Intervals of the summary."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         own = super().given(config, stage, model)
         bootstrap = own.pop("bootstrap")
         return own if stage == "name_swaps" else {"model": model, "bootstrap": bootstrap}

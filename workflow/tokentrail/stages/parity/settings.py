@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
-from tokentrail.declare.settings import EveryPromptStage
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, EveryPromptStage
 
 
 class ParityStage(EveryPromptStage):
@@ -18,7 +15,7 @@ class ParityStage(EveryPromptStage):
     tolerance: float = Field(default=1e-3, gt=0)
     """Largest difference in any logit, at any position of any prompt, that passes the gate."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         match stage:
             case "parity":
                 return super().given(config, stage, model)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from tokentrail.declare.settings import ModelStage, Name, Section
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, ModelStage, Name, Section
 
 
 class Pair(Section):
@@ -33,7 +30,7 @@ class PatchingStage(ModelStage):
     ]
     """Sites to put values in place at; `ssm_state` applies to Mamba2 layers alone."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         prompts = config.prompts_named(self.named_prompts()["pairs"])
         return super().given(config, stage, model) | {"prompts": prompts, "memory_mb": config.memory_mb}
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from tokentrail.declare.settings import Bootstrap, InputPath, ModelStage, Name, Section
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Bootstrap, Configuration, InputPath, ModelStage, Name, Section
 
 
 class QuantizationScheme(Section):
@@ -102,7 +99,7 @@ class QuantizationStage(ModelStage):
             raise ValueError(f"schemes holds {unquantized!r}, the name of an unquantized model; choose another name")
         return self
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         """What the quality, the times and the errors each use; no schemes for a model that is left out."""
         if stage == "quantization":
             return {"model": model}
@@ -122,7 +119,7 @@ class QuantizationStage(ModelStage):
     def named_prompts(self) -> dict[str, Iterable[str]]:
         return {"prompt": [] if self.prompt is None else [self.prompt]}
 
-    def check_against(self, config: Config) -> None:
+    def check_against(self, config: Configuration) -> None:
         for model in self.models or []:
             if model not in config.models:
                 raise ValueError(f"stages.quantization.models names {model!r}, which is not under `models`")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tokentrail.declare.settings import StageSettings
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, StageSettings
 
 
 class ReproductionStage(StageSettings):
     """The published figures, and what the run calls the inputs that they are of."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         if not config.ledgers:  # nothing is judged, whatever is measured
             return {"ledgers": [], "targets": {}, "schemes": {}}
         return {

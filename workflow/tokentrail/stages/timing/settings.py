@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from tokentrail.declare.settings import Count, ModelStage
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, Count, ModelStage
 
 
 class TimingStage(ModelStage):
@@ -32,7 +29,7 @@ class TimingStage(ModelStage):
     seed: int = 0
     """Seed of the shuffling."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         match stage:
             case "timing":
                 return super().given(config, stage, model) | {"memory_mb": config.memory_mb}

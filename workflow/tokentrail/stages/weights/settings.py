@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tokentrail.declare.settings import StageSettings
-
-if TYPE_CHECKING:
-    from tokentrail.config import Config
+from tokentrail.declare.settings import Configuration, StageSettings
 
 
 class WeightsStage(StageSettings):
     """Where a model's files come from, and where their hashes are kept."""
 
-    def given(self, config: Config, stage: str, model: str | None) -> dict[str, Any]:
+    def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         chosen = config.models[model]
         return {
             "model": model,
