@@ -1,1 +1,1 @@
-"""One module an experiment: a loaded model and its settings in, one polars frame out."""
+"""What several stages measure with: prompts as tensors, answers, intervals, medians, work, and the reference."""

@@ -1,4 +1,4 @@
-"""Every table of a run: its columns, types, units and meaning, declared once.
+"""Tables as files; their columns, types, units and meaning are declared in their stages' rooms.
 
 Reading and writing go through `read` and `write`; `docs.py` makes the data dictionary in `config/README.md` from
 the same declarations. Conventions: layers, positions and ranks are zero-based; probabilities are after the full
