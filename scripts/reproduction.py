@@ -6,30 +6,33 @@ import polars as pl
 from tokentrail import rooms, stage, tables
 from tokentrail.forward.families import read_spec
 from tokentrail.stages.reproduction import judge, ledger
-from tokentrail.stages.reproduction.run import Run
+from tokentrail.stages.reproduction.run import Run, check
 from tokentrail.weights.checkpoint import open_checkpoint
 
 
 def main(job: stage.Job) -> None:
     chosen = job.settings
     figures = ledger.read_all(map(Path, chosen["ledgers"]))
-    measured = there(job) if figures else {}
-    weights = measured.get("weights", tables.frame("weights", []))
+    if not figures:  # whatever was measured is no input then
+        return job.write(tables.frame("reproduction", []), "")
+    measured = there(job)
+    check(figures, measured)
+    weights = measured["weights"]
     specs = {
         model: read_spec(open_checkpoint(weights.filter(pl.col("model") == model)).config)
         for model in weights["model"].unique(maintain_order=True)
     }
-    run = Run(measured, specs, chosen["targets"], chosen["schemes"])
+    run = Run(measured, specs, chosen["schemes"])
     job.write(judge.measure(run, figures), "")
 
 
 def there(job: stage.Job) -> dict[str, pl.DataFrame]:
-    """The tables that were made, each with the rows of the models that have it."""
+    """Every table with the rows of the models that have it; without rows where it was not made."""
     found = {}
     for name in rooms.tables():
-        paths = [] if name == job.stage else [path for path in job.inputs(name) if path.is_file()]
-        if paths:
-            found[name] = pl.concat([tables.read(name, path) for path in paths])
+        if name != job.stage:
+            paths = filter(Path.is_file, job.inputs(name))
+            found[name] = tables.frame(name, [tables.read(name, path) for path in paths])
     return found
 
 

@@ -11,8 +11,9 @@ from tokentrail.stages.reproduction.ledger import KINDS, read, read_all
 from tokentrail.stages.reproduction.verdict import in_unit, judge, shown
 
 PUBLISHED = Path(__file__).parents[2] / "config/published/published.csv"
-HEADER = "id,stage,model,input,quantity,value,tolerance_kind,tolerance"
-GOOD = "a,next_token,gpt2,alice,top1_token, Alice,exact,"
+HEADER = "id,stage,model,input,quantity,measured,value,tolerance_kind,tolerance"
+QUERY = "SELECT token FROM next_token WHERE rank = 0"
+GOOD = f"a,next_token,gpt2,alice,top1_token,{QUERY}, Alice,exact,"
 
 
 def ledger(tmp_path, *lines, header=HEADER, name="mine.csv"):
@@ -27,19 +28,31 @@ def test_the_published_ledger_is_one():
     assert {each.model for each in figures} == {"gpt2", "qwen3-0.6b-base", "granite-4.0-h-350m-base", "none"}
 
 
-def test_a_ledger_of_ones_own_needs_eight_columns(tmp_path):
+def test_a_ledger_of_ones_own_needs_nine_columns(tmp_path):
     (found,) = read(ledger(tmp_path, GOOD))
     assert (found.published, found.unit, found.note, found.needs_weights) == (" Alice", "", "", True)
+    assert found.measured == QUERY and found.place.endswith("mine.csv, line 2")
 
 
 @pytest.mark.parametrize(
     ("lines", "header", "words"),
     [
         ([GOOD], HEADER.replace("quantity", "what"), ["mine.csv has no column 'quantity'"]),
+        (
+            [GOOD.replace(QUERY + ",", "")],
+            HEADER.replace("measured,", ""),
+            ["has no column 'measured'", "`measured` is the SQL query that finds", "as in SELECT probability FROM"],
+        ),
+        ([GOOD.replace(QUERY, "next_token.token")], HEADER, ["line 2 has a query that is no SELECT; write one, as in"]),
+        (
+            [GOOD.replace("next_token WHERE rank = 0", "read_csv('x')")],
+            HEADER,
+            ["line 2 has a query that opens a file"],
+        ),
         ([GOOD + ",x"], HEADER + ",colour", ["has the column 'colour', which means nothing; remove it"]),
         ([GOOD + ",extra"], HEADER, ["line 2 has not as many cells as the header"]),
         (["a,next_token,gpt2,alice"], HEADER, ["line 2 has not as many cells as the header"]),
-        ([GOOD.replace("top1_token", "")], HEADER, ["line 2 leaves 'quantity' empty"]),
+        ([GOOD.replace("top1_token,", ",", 1)], HEADER, ["line 2 leaves 'quantity' empty"]),
         ([GOOD.replace("exact", "about")], HEADER, ["line 2 has the tolerance_kind 'about'", "exact, abs, rel"]),
         ([GOOD.replace("exact,", "abs,-1")], HEADER, ["line 2 has the tolerance '-1'; it must be a number, 0 or more"]),
         ([GOOD.replace("exact,", "abs,")], HEADER, ["line 2 is judged by 'abs' but has no tolerance"]),
@@ -78,6 +91,10 @@ def test_an_id_in_two_ledgers_and_a_ledger_that_is_not_there_are_named(tmp_path)
         ({"value": "125", "tolerance_kind": "at_most"}, "fast", False),
         ({"value": " Alice"}, " Alice", True),
         ({"value": " Alice"}, "Alice", False),
+        # A text may look like a number: a token, or a version.
+        ({"value": " 3"}, " 3", True),
+        ({"value": " 3"}, "3", False),
+        ({"value": "3.10"}, "3.1", False),
         ({"value": "[5, 768]"}, (5, 768), True),
         ({"value": "[5, 768]"}, [5], False),
         ({"value": "2/3"}, 2 / 3, True),
@@ -86,6 +103,8 @@ def test_an_id_in_two_ledgers_and_a_ledger_that_is_not_there_are_named(tmp_path)
         ({"value": "16523", "unit": "rank"}, 16600, True),
         ({"value": "16523", "unit": "rank"}, 16800, False),
         ({"value": "199", "unit": "rank"}, 200, False),
+        ({"value": "3000", "unit": "rank", "tolerance_kind": "at_least"}, 2980, True),
+        ({"value": "3000", "unit": "rank", "tolerance_kind": "at_least"}, 2960, False),
         ({"value": "1410", "unit": "count", "needs_weights": False}, 1411, False),
         # Six digits are more than float32 on another processor keeps.
         ({"value": "0.084591", "tolerance_kind": "abs", "tolerance": 5e-7}, 0.084610, True),
@@ -94,17 +113,17 @@ def test_an_id_in_two_ledgers_and_a_ledger_that_is_not_there_are_named(tmp_path)
     ],
 )
 def test_what_agrees(about, measured, agrees):
-    assert judge(figure("x", **about), measured).agrees is agrees
+    assert judge(figure(**about), measured).agrees is agrees
 
 
 def test_units_and_how_values_are_written():
-    assert in_unit(figure("x", unit="percent"), 0.085) == 8.5
-    assert in_unit(figure("x", unit="MiB"), 2**20) == 1
-    assert in_unit(figure("x"), True) == "yes"
+    assert in_unit(figure(unit="percent"), 0.085) == 8.5
+    assert in_unit(figure(unit="MiB"), 2**20) == 1
+    assert in_unit(figure(), True) == "yes"
     assert [shown(each) for each in (5.0, 0.1234567891, [1, " to"], " to")] == ["5", "0.1234568", '[1, " to"]', " to"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "report"])
 def test_every_kind_can_fail(kind):
     wrong = {"at_least": 0.5, "at_most": 1.5}.get(kind, 3.0)
-    assert not judge(figure("x", value="1", tolerance_kind=kind, tolerance=0.1), wrong).agrees
+    assert not judge(figure(value="1", tolerance_kind=kind, tolerance=0.1), wrong).agrees

@@ -207,6 +207,20 @@ def test_a_file_name_with_braces_is_named_before_anything_runs(done):
     assert "models/alpha/extra{v2}.json of models.alpha has braces in its name" in output
 
 
+def test_a_query_that_no_table_answers_is_named_before_anything_runs(done):
+    ledger = done.path / "config" / "ledger.csv"
+    header = "id,stage,model,input,quantity,measured,value,tolerance_kind,tolerance"
+    done.configure(lambda config: config.update(ledgers=["config/ledger.csv"]))
+    for query, words in {
+        "SELECT share FROM next_token": 'unable to find column "share"; valid columns: ["model", "prompt", "rank"',
+        "SELECT * FROM read_csv('config/ledger.csv')": "opens a file with read_csv; select from the tables of the run",
+    }.items():
+        ledger.write_text(f"{header}\nmine,next_token,alpha,king,share,{query},1,exact,\n")
+        status, output = done.snakemake("--dry-run")
+        assert status == 1 and "Traceback" not in output
+        assert "config/ledger.csv, line 2 has a query that " in output and words in output
+
+
 def test_odd_paths_and_files_of_another_editor(fresh):
     """Spaces, quotes, brackets and letters beyond ASCII in every path; a byte order mark and other line ends."""
     odd = fresh.path / "mödels [of 'mine'] & \"yours\""
@@ -214,7 +228,7 @@ def test_odd_paths_and_files_of_another_editor(fresh):
     (fresh.path / "models" / "alpha").rename(odd / "alpha b")
     (odd / "the pass.txt").write_bytes("\ufeffThe king gave the crown to the queen.\r\n".encode())
     (odd / "a ledger.csv").write_bytes(
-        "\ufeffid,stage,model,input,quantity,value,tolerance_kind,tolerance\r\n".encode()
+        "\ufeffid,stage,model,input,quantity,measured,value,tolerance_kind,tolerance\r\n".encode()
     )
 
     def change(config):

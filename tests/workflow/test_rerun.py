@@ -168,8 +168,8 @@ def test_how_codes_are_chosen(done):
 def test_a_ledger_and_what_it_is_held_against(done):
     ledger, judged = done.path / "config" / "ledger.csv", {"reproduction", "charts/reproduction"}
     ledger.write_text(
-        "id,stage,model,input,quantity,value,tolerance_kind,tolerance\n"
-        "mine,next_token,alpha,king,target_rank_zero_based,-1,exact,\n"
+        "id,stage,model,input,quantity,measured,value,tolerance_kind,tolerance\n"
+        "mine,next_token,alpha,king,rank,SELECT rank FROM next_token WHERE prompt = 'king' AND is_target,-1,exact,\n"
     )
     done.configure(lambda c: c.update(ledgers=["config/ledger.csv"]))
     assert done.plan() == judged | {"report"}

@@ -31,9 +31,22 @@ from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 from tokentrail.weights.layout import looked_into
 
+# The stages, those that write tables, and of these each model's own and those that wait for the gate.
+STAGES = rooms.stages()
+TABLES = rooms.tables()
+OF_A_MODEL = [name for name in TABLES if not STAGES[name].spans_models]
+GATED = [name for name in TABLES if STAGES[name].after == "gate"]
+
 try:
     CONFIG = tokentrail.config.parse(config)
-    read_all(CONFIG.ledgers)  # a mistake in a ledger is told before hours of measuring
+    # A mistake in a ledger is told before hours of measuring. Whether its queries ask for what tables have is looked at
+    # once a run and not in each of its jobs, since it loads the declaration of every table.
+    FIGURES = read_all(CONFIG.ledgers)
+    if FIGURES and workflow.is_main_process:
+        from tokentrail import tables
+        from tokentrail.stages.reproduction.run import check
+
+        check(FIGURES, {name: tables.frame(name, []) for name in OF_A_MODEL})
 except TokentrailError as error:
     raise WorkflowError(str(error)) from None
 
@@ -41,12 +54,6 @@ CONFIG = without(CONFIG, {each["model"] for each in LOST})
 RESULTS = f"results/{CONFIG.run}"
 LOGS = f"logs/{CONFIG.run}"
 MODELS = list(CONFIG.models)
-
-# The stages, those that write tables, and of these each model's own and those that wait for the gate.
-STAGES = rooms.stages()
-TABLES = rooms.tables()
-OF_A_MODEL = [name for name in TABLES if not STAGES[name].spans_models]
-GATED = [name for name in TABLES if STAGES[name].after == "gate"]
 
 # A chart's module declares the tables that it draws. The declarations are read, not run: a workflow is parsed often,
 # and importing altair takes longer than everything else here.

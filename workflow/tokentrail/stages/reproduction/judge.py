@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
 from tokentrail import tables
-from tokentrail.stages.reproduction import figures
-from tokentrail.stages.reproduction.figures import quantization
+from tokentrail.stages.reproduction import choice
 from tokentrail.stages.reproduction.ledger import Figure
-from tokentrail.stages.reproduction.run import Choice, NotRun, Run
+from tokentrail.stages.reproduction.run import NotRun, Run
 from tokentrail.stages.reproduction.verdict import in_unit, judge, number, shown
-
-UNPRINTED = {
-    r"count_target_top1": "the other names are not printed, so the run has its own",
-    r"min_fraction_of_rows_peaking_on_position_0_layer_\d+": "no number is printed",
-}
-"""Figures that depend on an input that is not printed, beside those that their ledger marks `report`."""
 
 
 def measure(run: Run, ledger: Iterable[Figure]) -> pl.DataFrame:
@@ -29,11 +21,27 @@ def measure(run: Run, ledger: Iterable[Figure]) -> pl.DataFrame:
     input that it does not print; `not_run` has the reason in its note.
     """
     ledger = list(ledger)
-    run = run.with_choice(chosen(run, ledger))
-    return tables.frame("reproduction", [row(run, figure) for figure in ledger])
+    counted = tally(run, ledger)
+    taken = choice.most(counted)
+    settled = choice.told(counted, taken)
+    return tables.frame("reproduction", [row(run, figure, taken, settled) for figure in ledger])
 
 
-def row(run: Run, figure: Figure) -> dict[str, Any]:
+def tally(run: Run, ledger: list[Figure]) -> dict[choice.Choice, int]:
+    """How many of the figures that depend on a choice each choice that was run reproduces."""
+    asked = [figure for figure in ledger if choice.is_open(figure) and figure.tolerance_kind != "report"]
+    return {each: sum(reproduces(run, figure, each) for figure in asked) for each in choice.choices(run.schemes)}
+
+
+def reproduces(run: Run, figure: Figure, taken: choice.Choice) -> bool:
+    try:
+        return judge(figure, in_unit(figure, run.measured(figure, taken))).agrees
+    except NotRun:
+        return False
+
+
+def row(run: Run, figure: Figure, taken: choice.Choice, settled: str) -> dict[str, Any]:
+    """A figure's row. `settled`: in words, how the choice that was `taken` came about."""
     published = figure.published
     about = {
         "model": figure.model,
@@ -48,42 +56,17 @@ def row(run: Run, figure: Figure) -> dict[str, Any]:
     }
     nothing = {"measured": "", "measured_value": None, "tolerance": None}
     try:
-        measured = in_unit(figure, figures.measured(run, figure))
+        measured = in_unit(figure, run.measured(figure, taken))
     except NotRun as reason:
         return about | nothing | {"status": "not_run", "note": noted(str(reason), figure.note)}
     about |= {"measured": shown(measured), "measured_value": float(measured) if number(measured) else None}
-    why = unprinted(figure)
-    if figure.tolerance_kind == "report" or why:
-        return about | {"tolerance": None, "status": "shown", "note": noted(why, figure.note)}
+    if figure.tolerance_kind == "report":
+        return about | {"tolerance": None, "status": "shown", "note": figure.note}
     verdict = judge(figure, measured)
     status = "reproduced" if verdict.agrees else "differs"
-    settled = run.choice.told if quantization.is_open(figure) else ""
-    return about | {"tolerance": verdict.tolerance, "status": status, "note": noted(settled, figure.note)}
-
-
-def unprinted(figure: Figure) -> str:
-    return next((why for pattern, why in UNPRINTED.items() if re.fullmatch(pattern, figure.quantity)), "")
+    said = settled if choice.is_open(figure) else ""
+    return about | {"tolerance": verdict.tolerance, "status": status, "note": noted(said, figure.note)}
 
 
 def noted(*parts: str) -> str:
     return "; ".join(filter(None, parts))
-
-
-def chosen(run: Run, ledger: list[Figure]) -> Choice:
-    """Of the choices that a write-up on quantization leaves open, the one that reproduces most of its figures."""
-    counted = quantization.tally(run, ledger)
-    if not counted:
-        return Choice(quantization.default(), "")
-    best = max(counted, key=lambda choice: counted[choice])  # of several, the first
-    return Choice(best, " ".join(told(counted, best)))
-
-
-def told(counted: dict[tuple[str, str], int], best: tuple[str, str]) -> Iterator[str]:
-    """The choice in words, and how the others fare."""
-    yield f"with {named(best)}, {counted[best]} figures of quantization reproduce"
-    if others := [f"{counted[choice]} with {named(choice)}" for choice in counted if choice != best]:
-        yield f"({', '.join(others)})"
-
-
-def named(choice: tuple[str, str]) -> str:
-    return " and ".join(f"{key} {value}" for key, value in zip(quantization.CHOICES, choice, strict=True))

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tokentrail.errors import ConfigError
+from tokentrail.stages.reproduction.query import refused
 
-NEEDED = ("id", "stage", "model", "input", "quantity", "value", "tolerance_kind", "tolerance")
+NEEDED = ("id", "stage", "model", "input", "quantity", "measured", "value", "tolerance_kind", "tolerance")
 OPTIONAL = ("seed", "unit", "needs_weights", "note")
 KINDS = {
     "exact": "the same value",
@@ -23,6 +24,10 @@ KINDS = {
     "at_most": "the value or less, plus the tolerance",
     "report": "shown, not judged",
 }
+HOW = (
+    "`measured` is the SQL query that finds a figure in the run's tables, as in SELECT probability FROM next_token "
+    "WHERE prompt = 'alice' AND rank = 0, and is empty for what no stage measures"
+)
 NO_MODEL = "none"
 """What a figure that no single model gives has as its model."""
 
@@ -36,12 +41,16 @@ class Figure:
     model: str
     input: str
     quantity: str
+    measured: str
+    """The query that finds it in the tables of a run, as `query.py` has it; empty if no stage measures it."""
     value: str
     tolerance_kind: str
     tolerance: float | None
     unit: str
     note: str
     needs_weights: bool
+    place: str
+    """Where it stands: the ledger and the line."""
 
     @property
     def published(self) -> Any:
@@ -79,7 +88,8 @@ def read(path: Path) -> list[Figure]:
             reader = csv.DictReader(file, strict=True)
             columns = reader.fieldnames or []
             if missing := [name for name in NEEDED if name not in columns]:
-                raise ConfigError(f"the ledger {path} has no column {missing[0]!r}; it needs {', '.join(NEEDED)}")
+                how = f"; {HOW}" if missing[0] == "measured" else ""
+                raise ConfigError(f"the ledger {path} has no column {missing[0]!r}; it needs {', '.join(NEEDED)}{how}")
             if unknown := [name for name in columns if name not in NEEDED + OPTIONAL]:
                 raise ConfigError(
                     f"the ledger {path} has the column {unknown[0]!r}, which means nothing; remove it, or rename it "
@@ -118,11 +128,14 @@ def figure(row: dict[str, str | None], where: str) -> Figure:
     numeric = number if isinstance(number, list) else [number]
     if kind not in ("exact", "report") and not all(isinstance(each, int | float) for each in numeric):
         raise ConfigError(f"{where} is judged by {kind!r}, but its value {row['value']!r} is no number; use 'exact'")
+    if row["measured"] and (why := refused(row["measured"])):
+        raise ConfigError(f"{where} has a query that {why}")
     return Figure(
-        **{name: row[name] for name in ("id", "stage", "input", "quantity", "value", "tolerance_kind")},
+        **{name: row[name] for name in ("id", "stage", "input", "quantity", "measured", "value", "tolerance_kind")},
         model=row["model"] or NO_MODEL,
         tolerance=tolerance,
         unit=row.get("unit") or "",
         note=row.get("note") or "",
         needs_weights=row.get("needs_weights", "yes") == "yes",
+        place=where,
     )

@@ -8,13 +8,12 @@ from tokentrail.declare.settings import Configuration, StageSettings
 
 
 class ReproductionStage(StageSettings):
-    """The published figures, and what the run calls the inputs that they are of."""
+    """The published figures, and the schemes that those of quantization may be of."""
 
     def given(self, config: Configuration, stage: str, model: str | None) -> dict[str, Any]:
         if not config.ledgers:  # nothing is judged, whatever is measured
-            return {"ledgers": [], "targets": {}, "schemes": {}}
+            return {"ledgers": [], "schemes": {}}
         return {
             "ledgers": list(config.ledgers),
-            "targets": {name: prompt.target for name, prompt in config.prompts.items()},
             "schemes": {name: scheme.model_dump() for name, scheme in config.stages.quantization.schemes.items()},
         }
