@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-import polars as pl
-from tokentrail import rooms, stage, tables
-from tokentrail.forward.families import read_spec
-from tokentrail.stages.reproduction import judge, ledger
-from tokentrail.stages.reproduction.run import Run
-from tokentrail.weights.checkpoint import open_checkpoint
+from tokentrail import stage
 
 
 def main(job: stage.Job) -> None:
+    import polars as pl
+    from tokentrail import tables
+    from tokentrail.forward.families import read_spec
+    from tokentrail.stages.reproduction import judge, ledger
+    from tokentrail.stages.reproduction.run import Run
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     chosen = job.settings
     figures = ledger.read_all(map(Path, chosen["ledgers"]))
     measured = there(job) if figures else {}
@@ -23,8 +25,11 @@ def main(job: stage.Job) -> None:
     job.write(judge.measure(run, figures), "")
 
 
-def there(job: stage.Job) -> dict[str, pl.DataFrame]:
+def there(job: stage.Job) -> dict:
     """The tables that were made, each with the rows of the models that have it."""
+    import polars as pl
+    from tokentrail import rooms, tables
+
     found = {}
     for name in rooms.tables():
         paths = [] if name == job.stage else [path for path in job.inputs(name) if path.is_file()]
