@@ -85,7 +85,7 @@ def test_whoever_is_killed_nothing_is_left_running(done, whom):
     fork = running_fork(done)
     (server,) = children(process.pid, "tokentrail.forkserver")
     assert fork in children(server)
-    (script,) = [each for each in processes(str(done.path)) if each in processes("scripts/tmp") and each != fork]
+    (script,) = [each for each in processes(str(done.path)) if each in processes(".snakemake/scripts") and each != fork]
     os.kill({"fork": fork, "server": server, "script": script, "run": process.pid}[whom], signal.SIGKILL)
     output, _ = process.communicate(timeout=60)
     assert process.returncode != 0
