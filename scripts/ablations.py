@@ -1,11 +1,12 @@
 """What the last position answers when a layer, a head or a set of them is switched off or swapped."""
 
 from tokentrail import stage
-from tokentrail.stages.ablations import measure as ablations
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.ablations import measure as ablations
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(ablations.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

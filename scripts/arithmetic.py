@@ -1,11 +1,12 @@
 """Sizes and work that follow from the shapes alone."""
 
 from tokentrail import stage
-from tokentrail.stages.arithmetic import measure as arithmetic
-from tokentrail.weights.checkpoint import open_checkpoint
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.arithmetic import measure as arithmetic
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     checkpoint = open_checkpoint(job.table("weights"))
     job.write(arithmetic.measure(checkpoint, job.settings), checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """Where every attention head of the last position looks."""
 
 from tokentrail import stage
-from tokentrail.stages.attention import measure as attention
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.attention import measure as attention
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(attention.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """What each head and sub-layer adds to the logits of the target and of its rival."""
 
 from tokentrail import stage
-from tokentrail.stages.attribution import measure as attribution
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.attribution import measure as attribution
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(attribution.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """One layer of each kind, step by step."""
 
 from tokentrail import stage
-from tokentrail.stages.block import measure as block
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.block import measure as block
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(block.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """The frame and the cells of the model: what differs between models."""
 
 from tokentrail import stage
-from tokentrail.stages.cells import measure as cells
-from tokentrail.weights.checkpoint import open_checkpoint
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.cells import measure as cells
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     checkpoint = open_checkpoint(job.table("weights"))
     job.write(cells.measure(checkpoint, job.settings), checkpoint.sha256)
 

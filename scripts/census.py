@@ -1,11 +1,12 @@
 """Every stored tensor, counted by family: where the parameters are."""
 
 from tokentrail import stage
-from tokentrail.stages.census import measure as census
-from tokentrail.weights.checkpoint import open_checkpoint
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.census import measure as census
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     checkpoint = open_checkpoint(job.table("weights"))
     job.write(census.measure(checkpoint, job.settings), checkpoint.sha256)
 

@@ -3,10 +3,11 @@
 import importlib
 
 from tokentrail import stage
-from tokentrail.charts.save import save
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.charts.save import save
+
     module = importlib.import_module(job.settings["module"])
     tables = {name: job.table(name) for name in module.TABLES}
     (library,) = job.inputs("library")

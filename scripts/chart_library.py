@@ -1,10 +1,11 @@
 """The JavaScript library that every chart's page holds, made once for all of them."""
 
 from tokentrail import stage
-from tokentrail.charts.library import bundle
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.charts.library import bundle
+
     job.write_text(bundle())
 
 

@@ -1,10 +1,11 @@
 """What a million tokens cost in machine time, and how long each step is waited for."""
 
 from tokentrail import stage
-from tokentrail.stages.cost import measure as cost
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.cost import measure as cost
+
     frame = cost.measure(job.table("timing_summary"), job.settings)
     job.write(frame, job.weights_sha256("timing_summary"))
 

@@ -1,12 +1,13 @@
 """The model card of a reference model, made from its tables."""
 
 from tokentrail import stage
-from tokentrail.training import card
-from tokentrail.training.checkpoint import opened
-from tokentrail.training.text import Parts
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.training import card
+    from tokentrail.training.checkpoint import opened
+    from tokentrail.training.text import Parts
+
     (text,) = job.inputs("text")
     (training,) = job.inputs("training")
     checkpoint = opened(training.parent, job.settings["model"]).checkpoint

@@ -1,11 +1,12 @@
 """The whole distribution at the end of each prompt in a few numbers."""
 
 from tokentrail import stage
-from tokentrail.stages.distribution import measure as distribution
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.distribution import measure as distribution
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(distribution.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,12 +1,13 @@
 """How well a reference model copies names, over wording, filler and names that it never saw."""
 
 from tokentrail import stage
-from tokentrail.training import evaluate
-from tokentrail.training.checkpoint import opened
-from tokentrail.training.text import Parts
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.training import evaluate
+    from tokentrail.training.checkpoint import opened
+    from tokentrail.training.text import Parts
+
     (text,) = job.inputs("text")
     (training,) = job.inputs("training")
     loaded = opened(training.parent, job.settings["model"])

@@ -1,11 +1,12 @@
 """Whether the name is still the answer with more and more text between it and the question."""
 
 from tokentrail import stage
-from tokentrail.stages.filler import filler_sweep
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.filler import filler_sweep
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(filler_sweep.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

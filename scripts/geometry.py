@@ -1,12 +1,13 @@
 """The token table as vectors: lengths, neighbours, analogies."""
 
 from tokentrail import stage
-from tokentrail.stages.geometry import measure as geometry
-from tokentrail.weights.checkpoint import open_checkpoint
-from tokentrail.weights.tokenizer import open_tokenizer
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.geometry import measure as geometry
+    from tokentrail.weights.checkpoint import open_checkpoint
+    from tokentrail.weights.tokenizer import open_tokenizer
+
     checkpoint = open_checkpoint(job.table("weights"))
     tokenizer = open_tokenizer(checkpoint, job.settings["bos"], job.settings["model"])
     job.write(geometry.measure(checkpoint, tokenizer, job.settings), checkpoint.sha256)

@@ -1,11 +1,12 @@
 """What the last position would answer if the model stopped at each layer."""
 
 from tokentrail import stage
-from tokentrail.stages.lens import measure as lens
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.lens import measure as lens
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(lens.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

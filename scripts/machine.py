@@ -1,10 +1,11 @@
 """What the times were taken on, and the limits that were measured there."""
 
 from tokentrail import stage
-from tokentrail.stages.timing import machine
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.timing import machine
+
     frame = machine.measure(job.table("timing"), job.settings)
     job.write(frame, job.weights_sha256("timing"))
 

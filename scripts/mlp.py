@@ -1,11 +1,12 @@
 """What stands between the two matrices of each FFN."""
 
 from tokentrail import stage
-from tokentrail.stages.mlp import measure as mlp
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.mlp import measure as mlp
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(mlp.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """Is the name in the sentence the answer, whichever name it is?"""
 
 from tokentrail import stage
-from tokentrail.stages.name_swaps import name_swaps
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.name_swaps import name_swaps
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(name_swaps.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """The first tokens of the distribution at the end of each prompt, the target among them."""
 
 from tokentrail import stage
-from tokentrail.stages.next_token import measure as next_token
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.next_token import measure as next_token
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(next_token.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """Does the hand-written pass compute what transformers computes, at every position of every prompt?"""
 
 from tokentrail import stage
-from tokentrail.stages.parity import parity
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.parity import parity
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(parity.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """Where the hand-written pass and transformers part, layer by layer and site by site."""
 
 from tokentrail import stage
-from tokentrail.stages.parity import parity_layers
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.parity import parity_layers
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(parity_layers.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

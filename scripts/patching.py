@@ -1,11 +1,12 @@
 """Which site, layer and position carry what tells two prompts apart."""
 
 from tokentrail import stage
-from tokentrail.stages.patching import measure as patching
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.patching import measure as patching
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(patching.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

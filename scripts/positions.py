@@ -1,12 +1,13 @@
 """How position enters: by rotation, by a table, or not at all."""
 
 from tokentrail import stage
-from tokentrail.stages.positions import measure as positions
-from tokentrail.weights.checkpoint import open_checkpoint
-from tokentrail.weights.tokenizer import open_tokenizer
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.positions import measure as positions
+    from tokentrail.weights.checkpoint import open_checkpoint
+    from tokentrail.weights.tokenizer import open_tokenizer
+
     checkpoint = open_checkpoint(job.table("weights"))
     tokenizer = open_tokenizer(checkpoint, job.settings["bos"], job.settings["model"])
     job.write(positions.measure(checkpoint, tokenizer, job.settings), checkpoint.sha256)

@@ -1,10 +1,11 @@
 """Bytes, answers and times of every scheme in one table."""
 
 from tokentrail import stage
-from tokentrail.stages.quantization import quantization
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.quantization import quantization
+
     quality, timing = job.table("quantization_quality"), job.table("quantization_timing")
     joined = quantization.measure(quality, timing, job.settings)
     job.write(joined, job.weights_sha256("quantization_quality"))

@@ -1,11 +1,12 @@
 """How far each matrix moves when it is quantized, and how many groups hold an outlier."""
 
 from tokentrail import stage
-from tokentrail.stages.quantization import quantization_error
-from tokentrail.weights.checkpoint import open_checkpoint
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.quantization import quantization_error
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     checkpoint = open_checkpoint(job.table("weights"))
     job.write(quantization_error.measure(checkpoint, job.settings), checkpoint.sha256)
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from tokentrail import stage
-from tokentrail.report.build import build
-from tokentrail.rooms import tables
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.report.build import build
+    from tokentrail.rooms import tables
+
     measured = {name: job.table(name) for name in tables()}
     refused = [row for name in measured for row in job.refused(name)]
     job.write_text(build(measured, Path(job.settings["charts"]), job.settings, refused, job.settings["lost"]))

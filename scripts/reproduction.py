@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
-import polars as pl
-from tokentrail import rooms, stage, tables
-from tokentrail.forward.families import read_spec
-from tokentrail.stages.reproduction import judge, ledger
-from tokentrail.stages.reproduction.run import Run, check
-from tokentrail.weights.checkpoint import open_checkpoint
+from tokentrail import stage
 
 
 def main(job: stage.Job) -> None:
+    import polars as pl
+    from tokentrail import tables
+    from tokentrail.forward.families import read_spec
+    from tokentrail.stages.reproduction import judge, ledger
+    from tokentrail.stages.reproduction.run import Run, check
+    from tokentrail.weights.checkpoint import open_checkpoint
+
     chosen = job.settings
     figures = ledger.read_all(map(Path, chosen["ledgers"]))
     if not figures:  # whatever was measured is no input then
@@ -26,8 +28,10 @@ def main(job: stage.Job) -> None:
     job.write(judge.measure(run, figures), "")
 
 
-def there(job: stage.Job) -> dict[str, pl.DataFrame]:
+def there(job: stage.Job) -> dict:
     """Every table with the rows of the models that have it; without rows where it was not made."""
+    from tokentrail import rooms, tables
+
     found = {}
     for name in rooms.tables():
         if name != job.stage:

@@ -1,11 +1,12 @@
 """How large the residual stream is, and what is added to it, at every position and layer."""
 
 from tokentrail import stage
-from tokentrail.stages.residual import measure as residual
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.residual import measure as residual
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(residual.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

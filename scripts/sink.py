@@ -1,11 +1,12 @@
 """Whether position 0 is needed for its value, for the normalisation, or for the token that stands there."""
 
 from tokentrail import stage
-from tokentrail.stages.sink import measure as sink
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.sink import measure as sink
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings)
     job.write(sink.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,11 +1,12 @@
 """How long do decode and prefill take, beside what the machine can do at best?"""
 
 from tokentrail import stage
-from tokentrail.stages.timing import timing
-from tokentrail.weights.load import load
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.timing import timing
+    from tokentrail.weights.load import load
+
     loaded = load(job.table("weights"), job.settings, decode=True)
     job.write(timing.measure(loaded, job.settings), loaded.checkpoint.sha256)
 

@@ -1,10 +1,11 @@
 """Times as medians with percentiles, and the share of the machine's limits that they reach."""
 
 from tokentrail import stage
-from tokentrail.stages.timing import timing_summary
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.stages.timing import timing_summary
+
     frame = timing_summary.measure(job.table("timing"), job.settings)
     job.write(frame, job.weights_sha256("timing"))
 

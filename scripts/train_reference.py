@@ -1,12 +1,13 @@
 """A small reference model, trained from its seed: a checkpoint of its family, and how the loss fell on the way."""
 
 from tokentrail import stage
-from tokentrail.training.checkpoint import opened
-from tokentrail.training.fit import fit
-from tokentrail.training.text import Parts
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.training.checkpoint import opened
+    from tokentrail.training.fit import fit
+    from tokentrail.training.text import Parts
+
     (text,) = job.inputs("text")
     folder = job.outputs[0].parent
     frame = fit(job.settings, Parts.read(text), folder)

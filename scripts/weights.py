@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from tokentrail import stage
-from tokentrail.weights.checkpoint import open_checkpoint
-from tokentrail.weights.fetch import fetch
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.weights.checkpoint import open_checkpoint
+    from tokentrail.weights.fetch import fetch
+
     chosen = job.settings
     frame = fetch(chosen["model"], chosen["source"], chosen["license"], Path(chosen["lock_file"]), chosen["changes"])
     job.write(frame, open_checkpoint(frame).sha256)

@@ -1,11 +1,12 @@
 """A passage of the reference models' kind of text that none of them has read."""
 
 from tokentrail import stage
-from tokentrail.training.passage import passage
-from tokentrail.training.text import Parts
 
 
 def main(job: stage.Job) -> None:
+    from tokentrail.training.passage import passage
+    from tokentrail.training.text import Parts
+
     (text,) = job.inputs("text")
     job.write_text(passage(job.settings, Parts.read(text)))
 

@@ -33,7 +33,7 @@ def test_environments_pin_what_the_requirements_pin():
 
 
 ONLY_WHAT_IS_THERE = """
-import importlib, importlib.abc, runpy, sys
+import ast, importlib, importlib.abc, pathlib, runpy, sys
 elsewhere = set(sys.argv[1].split(","))
 
 class Elsewhere(importlib.abc.MetaPathFinder):
@@ -43,7 +43,14 @@ class Elsewhere(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Elsewhere())
 for script in sys.argv[2:]:
-    runpy.run_path(script) if script.endswith(".py") else importlib.import_module(script)
+    if not script.endswith(".py"):
+        importlib.import_module(script)
+        continue
+    defined = runpy.run_path(script)
+    functions = [node for node in ast.parse(pathlib.Path(script).read_text()).body if isinstance(node, ast.FunctionDef)]
+    for node in [each for function in functions for each in ast.walk(function)]:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            exec(compile(ast.Module([node], []), script, "exec"), defined)
 """
 
 

@@ -20,7 +20,7 @@ os.environ.update(PYTHONPATH=SEARCHED, TOKENTRAIL_RUN=str(os.getpid()))
 import tokentrail.config
 import tokentrail.training.settings
 import tokentrail.training.text
-from tokentrail import rooms
+from tokentrail import forkserver, rooms
 from tokentrail.declare.settings import BRACES
 from tokentrail.declared import declared_in
 from tokentrail.errors import TokentrailError
@@ -30,6 +30,8 @@ from tokentrail.remainder import LOST, lost_models, report_on, without
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
 from tokentrail.weights.layout import looked_into
+
+forkserver.forget()
 
 # The stages, those that write tables, and of these each model's own and those that wait for the gate.
 STAGES = rooms.stages()
@@ -76,6 +78,12 @@ def hold_results():
         raise WorkflowError(str(error)) from None
 
 
+def serve_scripts():
+    """Have scripts forked from a process that has imported what they import, where they run here and in its environment."""
+    if workflow.local_exec and not workflow.deployment_settings.deployment_method:
+        forkserver.start()
+
+
 def report_on_the_rest():
     """After a run that lost models: the report and charts of the others, which begin by saying which and why.
 
@@ -106,6 +114,7 @@ def stage_job(stage, model):
     script = ROOT / "scripts" / f"{stage}.py"
     return {
         "stage": stage,
+        "timed": STAGES[stage].timed,
         "settings": tokentrail.config.settings(CONFIG, stage, model),
         "code": code_hash(script, table=declared_in(stage)),
     }

@@ -36,6 +36,7 @@ FLOORS: dict[int, dict[str, str]] = {
         "declare": "what stages are declared with",
         "tables": "tables as files",
         "stage": "a job",
+        "forkserver": "what forks for each job",
         "provenance": "what code a stage runs",
         "errors": "errors",
         "allocator": "memory that is kept",

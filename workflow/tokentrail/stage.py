@@ -5,6 +5,7 @@ A script has one `main(job)`. Snakemake calls it through `run_job`; `by_hand.run
 
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokentrail import forkserver
 from tokentrail.allocator import keep_freed
 from tokentrail.errors import TokentrailError
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Idle threads sleep rather than spin: spinning, two jobs that share cores slow each other down tenfold. It must be
-# set before torch is loaded, so scripts import this module first.
+# set before torch is loaded, so scripts import this module first, and what takes long in `main` (see `forkserver`).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
@@ -79,16 +81,22 @@ class Job:
 
 
 def run_job(main: Callable[[Job], None], snakemake: Any) -> None:
-    """Run `main` as a job of the workflow: everything it prints goes to the job's log."""
-    named = snakemake.input.items()
-    declared = {name: [files] if isinstance(files, str) else list(files) for name, files in named}
+    """Run `main` as a job of the workflow, in a fork if there is a server; everything it prints goes to the job's log.
+
+    What is timed gets a process of its own, as it is when run by hand.
+    """
+    given = snakemake.params.job
+    log = Path(snakemake.log[0])
+    status = None if given.get("timed") else forkserver.run_elsewhere()
+    if status is not None:
+        sys.exit(status if status >= 0 else tell_killed(named(given["stage"], given["settings"]), -status, log))
+    declared = {name: [files] if isinstance(files, str) else list(files) for name, files in snakemake.input.items()}
 
     def inputs(name: str) -> list[Path]:
         if name not in declared:
             raise KeyError(f"rule {snakemake.rule} does not declare the input {name!r} that its script reads")
         return [Path(file) for file in declared[name]]
 
-    given = snakemake.params.job
     job = Job(
         stage=given["stage"],
         settings=given["settings"],
@@ -96,8 +104,20 @@ def run_job(main: Callable[[Job], None], snakemake: Any) -> None:
         outputs=[Path(file) for file in snakemake.output],
         threads=snakemake.threads,
     )
-    console = redirect(Path(snakemake.log[0]))
-    sys.exit(call(main, job, console))
+    sys.exit(call(main, job, redirect(log)))
+
+
+def named(stage: str, settings: dict[str, Any]) -> str:
+    return f"{stage} of {settings['model']}" if "model" in settings else stage
+
+
+def tell_killed(who: str, number: int, log: Path) -> int:
+    """Say which signal ended a job, on stderr and in its log, and return the exit status that a shell gives it."""
+    sentence = f"{who}: ended by {signal.Signals(number).name}, as the system ends what is out of memory"
+    print(sentence, file=sys.stderr, flush=True)
+    with log.open("a", encoding="utf-8") as file:
+        print(sentence, file=file)
+    return 128 + number
 
 
 def call(main: Callable[[Job], None], job: Job, console: Any = None) -> int:
@@ -107,7 +127,7 @@ def call(main: Callable[[Job], None], job: Job, console: Any = None) -> int:
     """
     use_threads(job.threads)
     keep_freed()
-    who = f"{job.stage} of {job.settings['model']}" if "model" in job.settings else job.stage
+    who = named(job.stage, job.settings)
     streams = list(filter(None, (sys.stderr, console)))
     show_log(who, streams)
     try:
@@ -145,17 +165,18 @@ def check_still_wanted() -> None:
 
 
 def use_threads(threads: int) -> None:
-    """Hold torch, if the script uses it, to the job's threads and the cores that this process may run on.
+    """Hold torch, whether it is loaded or will be, to the job's threads and the cores that this process may run on.
 
     Snakemake's own limit, OMP_NUM_THREADS, can exceed the machine's cores, and that slows torch down.
     """
-    if "torch" not in sys.modules:
-        return
-    import torch
-
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(max(1, min(threads, available)))
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+    used = max(1, min(threads, available))
+    os.environ.update(OMP_NUM_THREADS=str(used), MKL_NUM_THREADS=str(used))
+    if "torch" in sys.modules:
+        import torch
+
+        torch.set_num_threads(used)
+    print(f"{used} threads", flush=True)
 
 
 def redirect(log: Path):
