@@ -57,8 +57,7 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
     text = [loaded.tokenizer.token(token) for token in prompt.ids[0].tolist()]
     sites = list(edited(settings, loaded))
     places = [(site, layer, p) for site, layers in sites for layer in layers for p in range(first, tokens)]
-    # The state after the last token is read by nobody.
-    places = [place for place in places if place[0] != "ssm_state" or place[2] < tokens - 1]
+    places = [place for place in places if is_read(place, tokens)]
     variants = list(map(variant_of, places, sources(loaded, source, places)))
     logits = run(loaded.model, prompt.ids, variants, settings["memory_mb"] << 20).logits
     for (site, layer, position), changed in zip(places, logits, strict=True):
@@ -82,6 +81,12 @@ def edited(settings: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, list
 
 Place = tuple[str, int, int]  # site, layer, position
 Values = dict[tuple[str, int], Tensor]  # by site and layer
+
+
+def is_read(place: Place, tokens: int) -> bool:
+    """Whether anything reads what stands there: the state after the last token is read by nobody."""
+    site, _, position = place
+    return site != "ssm_state" or position < tokens - 1
 
 
 def variant_of(place: Place, values: Values) -> Variant:
