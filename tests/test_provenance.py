@@ -94,7 +94,7 @@ def test_a_package_that_finds_its_modules_imports_all_of_them(tree):
     assert len({before, edited, hash_of(tree)}) == 3
 
 
-def test_modules_named_at_run_time_are_given_by_hand(tree):
+def test_modules_named_at_run_time_are_given(tree):
     before = hash_of(tree, ["tokentrail.charts.lens"])
     assert before != hash_of(tree)
     (tree / "tokentrail/charts/lens.py").write_text("TABLES = ()\n")
