@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import polars as pl
@@ -87,3 +88,22 @@ def test_a_family(done):
     assert pl.read_parquet(asked["parity"])["max_abs_logit_diff"].max() < 1e-4
     assert all(pl.read_parquet(path).height for path in asked.values())
     assert "| `gpt_neox` | GPT-NeoX" in document(done)["README.md"]
+
+
+def test_a_kind_of_model_source(done):
+    """A model comes out of it as out of a folder, a change of its file is noticed, and no other model runs again."""
+    assert folders(carry_out("To add a kind of model source", done.path)) == {f"{LIBRARY}/weights/sources"}
+    assert not {job for job in done.plan() if job.startswith(MODELS)}
+    packed = done.path / "models" / "packed.tar"
+    with tarfile.open(packed, "w") as archive:
+        for file in (done.path / "models" / "beta").iterdir():
+            archive.add(file, file.name)
+    source = {"kind": "tar", "path": "models/packed.tar"}
+    done.configure(lambda c: c["models"].update(packed=c["models"]["beta"] | {"source": source, "label": "Packed"}))
+    lens = [done.results / model / "lens.parquet" for model in ("beta", "packed")]
+    done.run(str(lens[1].relative_to(done.path)))
+    beta, same = (pl.read_parquet(path).drop("model") for path in lens)
+    assert beta.equals(same)
+    packed.write_bytes(packed.read_bytes() + bytes(10240))
+    assert "packed/weights" in done.plan()
+    assert any("(tar).path" in text for text in document(done).values())
