@@ -17,6 +17,6 @@ def main(job: stage.Job) -> None:
 if "snakemake" in globals():
     stage.run_job(main, snakemake)  # noqa: F821
 elif __name__ == "__main__":
-    from tokentrail.training.by_hand import run
+    from tokentrail.training.commands import run
 
     run(main, "evaluation")

@@ -11,23 +11,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import transformers
-from tokentrail.forward.families.config_reader import ConfigReader
-from tokentrail.forward.families.modules import Modules
-from tokentrail.forward.families.recipe import Recipe
+from tokentrail.forward.reading.config_reader import ConfigReader
+from tokentrail.forward.reading.family import Family, Modules
+from tokentrail.forward.reading.recipe import Recipe
 from tokentrail.forward.spec import Attention, Ffn, Layer, Norm, Rope, Spec, SubLayer
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutput
 
-MODULES = Modules(
-    layers="layers",
-    final_norm="final_norm",
-    sites=lambda layer: {
-        "mixer_in": "attention_norm",
-        "mixer_out": "attention_norm_after",
-        "ffn_in": "mlp_norm",
-        "ffn_out": "mlp_norm_after",
-    },
-)
 ATTENTION_SCALE, MLP_SCALE = 0.8, 0.6
 CONFIG = {
     "model_type": "parallel",
@@ -91,6 +81,24 @@ def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:
         for ours, theirs in (("mixer_norm_after", "attention_norm_after"), ("ffn_norm_after", "mlp_norm_after")):
             out[f"layers.{i}.{ours}.weight"] = Recipe((f"layers.{i}.{theirs}.weight",))
     return out, set()
+
+
+FAMILY = Family(
+    about=__doc__,
+    model_types=("parallel",),
+    read=read,
+    recipes=recipes,
+    modules=Modules(
+        layers="layers",
+        final_norm="final_norm",
+        sites=lambda layer: {
+            "mixer_in": "attention_norm",
+            "mixer_out": "attention_norm_after",
+            "ffn_in": "mlp_norm",
+            "ffn_out": "mlp_norm_after",
+        },
+    ),
+)
 
 
 class ParallelConfig(transformers.PretrainedConfig):

@@ -83,7 +83,18 @@ def test_an_edit_elsewhere_does_not(tree, name):
     assert hash_of(tree) == before
 
 
-def test_modules_named_at_run_time_are_given_by_hand(tree):
+def test_a_package_that_finds_its_modules_imports_all_of_them(tree):
+    (tree / "tokentrail/forward/cells/__init__.py").write_text(
+        "import pkgutil\nCELLS = pkgutil.iter_modules(__path__)\n"
+    )
+    before = hash_of(tree)
+    (tree / "tokentrail/forward/cells/rope.py").write_text("EDITED = 1\n")
+    edited = hash_of(tree)
+    (tree / "tokentrail/forward/cells/new.py").write_text("")
+    assert len({before, edited, hash_of(tree)}) == 3
+
+
+def test_modules_named_at_run_time_are_given(tree):
     before = hash_of(tree, ["tokentrail.charts.lens"])
     assert before != hash_of(tree)
     (tree / "tokentrail/charts/lens.py").write_text("TABLES = ()\n")

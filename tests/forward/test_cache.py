@@ -9,11 +9,11 @@ from tokentrail.forward.frame import forward, last
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-FAMILIES = ["gpt2", "llama3-scaling", "qwen2", "qwen3", "granite-nope", "granite-two-groups", "granite-rope"]
+SEVERAL = ["gpt2", "llama3-scaling", "qwen2", "qwen3", "granite-nope", "granite-two-groups", "granite-rope"]
 WITHIN = 1e-5
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=SEVERAL)
 def model(request, pair):
     return pair(request.param).ours()
 

@@ -8,11 +8,11 @@ import math
 import pytest
 import torch
 import transformers
-from random_models import VARIANTS
+from families import CASES, VARIANTS
 from tokentrail.errors import UnsupportedError
 from tokentrail.forward.families import read_spec
-from tokentrail.forward.families.without_effect import BOOKKEEPING, GENERATION, is_without_effect
 from tokentrail.forward.frame import forward
+from tokentrail.forward.reading.without_effect import BOOKKEEPING, GENERATION, is_without_effect
 from tokentrail.measure.reference import open_reference
 from tokentrail.weights import model_config
 
@@ -44,19 +44,13 @@ def test_every_variant_comes_back_from_save_pretrained(saved):
 
 def as_version_4_wrote_it(config: dict) -> dict:
     """The spelling of 2020 to 2025, with the keys of the base class that some of its versions wrote."""
-    config = {key: value for key, value in config.items() if value is not None}
+    spelt = next(cases.in_version_4 for cases in CASES.values() if config["model_type"] in cases.model_types)
+    config = spelt({key: value for key, value in config.items() if value is not None})
     config["torch_dtype"] = config.pop("dtype")
     if parameters := config.pop("rope_parameters", None):
         config["rope_theta"] = parameters.pop("rope_theta")
         kind = parameters.pop("rope_type")
         config["rope_scaling"] = {"type": kind, "rope_type": kind} | parameters if kind != "default" else None
-    if "mamba_n_heads" in config:
-        old = {"linear_attention": "mamba", "full_attention": "attention"}
-        config["layer_types"] = [old[kind] for kind in config["layer_types"]]
-        if config["time_step_limit"][1] == math.inf:
-            del config["time_step_limit"]
-    else:
-        config.pop("layer_types", None)
     wrote = {"tokenizer_class": "GPT2TokenizerFast", "transformers_version": "4.2.0", "prefix": None}
     wrote |= {"max_length": 20, "do_sample": False, "num_beams": 1, "temperature": 1.0, "top_k": 50, "top_p": 1.0}
     wrote |= {"repetition_penalty": 1.0, "pruned_heads": {}, "torchscript": False, "use_bfloat16": False}

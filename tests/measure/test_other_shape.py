@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 
-import parallel_family
 import polars as pl
 import pytest
 import tiny_tokenizer
 import torch
-from parallel_family import ATTENTION_SCALE, CONFIG, MLP_SCALE
+from parallel_family import ATTENTION_SCALE, CONFIG, FAMILY, MLP_SCALE
 from random_models import build
 from tokentrail import tables
 from tokentrail.errors import ParityError, UnsupportedError
@@ -41,7 +40,7 @@ from tokentrail.weights.tokenizer import Tokenizer
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(families.FAMILIES, "parallel", parallel_family)
+        patch.setitem(families.FAMILIES, "parallel", FAMILY)
         vocabulary = tiny_tokenizer.train().get_vocab_size()
         yield build(CONFIG | {"vocab_size": vocabulary}, tmp_path_factory.mktemp("parallel"))
 
@@ -84,8 +83,8 @@ def test_it_passes_the_gate_and_every_norm_is_compared(loaded, settings):
 
 
 def test_a_module_that_is_not_there_is_named(pair, loaded, ids, monkeypatch):
-    wrong = parallel_family.MODULES._replace(sites=lambda layer: {"mixer_in": "ln_1"})
-    monkeypatch.setattr(parallel_family, "MODULES", wrong)
+    wrong = FAMILY.modules._replace(sites=lambda layer: {"mixer_in": "ln_1"})
+    monkeypatch.setitem(families.FAMILIES, "parallel", FAMILY._replace(modules=wrong))
     with pytest.raises(ParityError, match=r"ParallelForCausalLM has no module layers\.0\.ln_1"):
         reference_sites(pair.reference, loaded.model.spec, ids, lambda *_: None)
 

@@ -8,6 +8,7 @@ from random_models import VARIANTS, build
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tokentrail.errors import ConfigError, WeightsError
+from tokentrail.forward.families import read_spec, recipes
 from tokentrail.forward.frame import forward
 from tokentrail.weights.load import load_model, usable_device
 
@@ -29,6 +30,17 @@ def copy(tmp_path):
         return pair
 
     return make
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_recipe_backwards_gives_what_is_stored(pair, variant):
+    tensors = stored(pair(variant))
+    spec = read_spec(pair(variant).config)
+    made_from, useless = recipes(spec, set(tensors))
+    found = {name: part for made in made_from.values() for name, part in made.stored(made.ours(tensors.get)).items()}
+    assert found.keys() | useless | ({"lm_head.weight"} if spec.tied else set()) >= tensors.keys()
+    for name, part in found.items():
+        assert torch.equal(part, tensors[name]), name
 
 
 @torch.inference_mode()

@@ -15,11 +15,11 @@ from tokentrail.weights import tokenizer_classes
 from tokentrail.weights.checkpoint import Checkpoint
 from tokentrail.weights.tokenizer import Tokenizer, open_tokenizer
 
-FAMILIES = {"llama": "llama", "gpt2": "gpt2", "qwen3": "qwen3", "granitemoehybrid": "granite-nope"}
+VARIANT_OF = {"llama": "llama", "gpt2": "gpt2", "qwen3": "qwen3", "granitemoehybrid": "granite-nope"}
 
 
 def folder_of(folder: Path, kind: str, write: zoo.Write, **config) -> Path:
-    stated = {key: value for key, value in random_models.VARIANTS[FAMILIES[kind]].items() if key != "bos_token_id"}
+    stated = {key: value for key, value in random_models.VARIANTS[VARIANT_OF[kind]].items() if key != "bos_token_id"}
     (folder / "config.json").write_text(json.dumps(stated | {"vocab_size": 1000} | config))
     write(folder)
     return folder

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 from tokentrail import tables
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, inspection
+from tokentrail.weights import blobs, inspection
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.fetch import fetch
 
@@ -462,7 +462,7 @@ for source in {sources!r}:
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert outputs[0][0] == outputs[1][0]
     assert list(json.loads(lock_file.read_text())) == [f"folder:{folder}@" for folder in folders]
-    stored = [path for path in (cache.root() / "blobs").rglob("[!.]*") if path.is_file()]
+    stored = [path for path in (blobs.root() / "blobs").rglob("[!.]*") if path.is_file()]
     assert len(stored) == 4  # both have the same config.json and tokenizer.json
     assert all(tiny.sha256(path) == path.parent.name for path in stored)
-    assert not any((cache.root() / "staging").iterdir())
+    assert not any((blobs.root() / "staging").iterdir())

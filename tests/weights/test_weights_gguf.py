@@ -8,7 +8,7 @@ import tiny_weights as tiny
 import torch
 from safetensors import safe_open
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, gguf, gguf_config
+from tokentrail.weights import blobs, gguf, gguf_config
 from tokentrail.weights.checkpoint import open_checkpoint
 from tokentrail.weights.fetch import fetch
 from tokentrail.weights.tokenizer import open_tokenizer
@@ -17,7 +17,7 @@ from transformers import AutoTokenizer
 
 def convert(*parts):
     """Convert a GGUF; its derived files by name, and what it states."""
-    files, found = gguf.convert([cache.store(path, path.name) for path in parts])
+    files, found = gguf.convert([blobs.store(path, path.name) for path in parts])
     return {blob.name: blob.path for blob in files}, found
 
 

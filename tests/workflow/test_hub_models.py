@@ -3,12 +3,13 @@
 import subprocess
 import sys
 
+import families.llama
 import pytest
 import random_models
 import yaml
 from hub_server import Repository, serve
 
-LLAMA3 = {"rope_parameters": random_models.LLAMA3 | {"rope_theta": 500000.0}, "rope_theta": None}
+LLAMA3 = {"rope_parameters": families.llama.LLAMA3 | {"rope_theta": 500000.0}, "rope_theta": None}
 GPT2_MEDIUM = {"n_embd": 64, "n_layer": 24, "n_head": 16}
 SHAPES = {
     "llama-3": random_models.VARIANTS["llama3-scaling"] | LLAMA3 | {"num_hidden_layers": 16},

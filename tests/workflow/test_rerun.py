@@ -2,15 +2,12 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
-from recipes import carry_out
-from tokentrail import docs, rooms
+from tokentrail import rooms
 from tokentrail.provenance import constant
 from tokentrail.tables import read
 
@@ -273,38 +270,6 @@ def test_what_only_readers_read(done, file, old, new):
 def test_what_one_table_is_checked_by(done):
     done.edit(f"{STAGES}/merges/table.py", "class Merges(Table):", "class Merges(Table):\n    _new = 1")
     assert done.plan() == jobs_for({"merges"})
-
-
-def test_one_stage_more_by_its_recipe(done):
-    """Its room, script and rule, and nothing else: its own jobs run, and the report, which reads every table."""
-    files = carry_out("To add a stage", done.path)
-    assert {str(Path(file).parent) for file in files} == {f"{STAGES}/logit_range", "scripts", "workflow/rules"}
-    carry_out("To add a chart", done.path)
-    own = {f"{model}/logit_range" for model in MODELS} | {f"admitted/{model}/logit_range" for model in MODELS}
-    assert done.plan() == own | {"charts/logit_range", "report"}
-    done.run()
-    table = pl.read_parquet(done.results / "alpha" / "logit_range.parquet")
-    assert table.height and (table["smallest"] < table["largest"]).all()
-    page = (done.results / "report.html").read_text()
-    assert "Between which values the logits lie" in page and 'id="chart-logit_range"' in page
-    assert done.plan() == set()
-    texts = [path.relative_to(ROOT) for path in docs.PARTS]
-    for text in texts:
-        shutil.copy2(ROOT / text, done.path / text)
-    environment = done.environment | {"PYTHONPATH": str(done.path / "workflow")}
-    subprocess.run([sys.executable, "-m", "tokentrail.docs"], cwd=done.path, env=environment, check=True)
-    assert all("logit_range" in (done.path / text).read_text() for text in texts)
-
-
-def test_one_family_more(done):
-    """What reads no Spec of a model is as it was."""
-    families = "workflow/tokentrail/forward/families"
-    (done.path / families / "novel.py").write_text((done.path / families / "llama.py").read_text())
-    done.edit(f"{families}/__init__.py", "import gpt2, granite_hybrid,", "import novel, gpt2, granite_hybrid,")
-    done.edit(f"{families}/__init__.py", '"gpt2": gpt2,', '"gpt2": gpt2,\n    "novel": novel,')
-    planned = done.plan()
-    assert not {f"{model}/weights" for model in MODELS} & planned
-    assert {f"{model}/parity.passed" for model in MODELS} <= planned
 
 
 FORCED = {

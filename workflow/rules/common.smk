@@ -29,7 +29,6 @@ from tokentrail.provenance import code_hash, constant, file_hash
 from tokentrail.remainder import LOST, lost_models, report_on, without
 from tokentrail.runlock import hold
 from tokentrail.stage import CHART_KINDS
-from tokentrail.weights.layout import looked_into
 
 forkserver.forget()
 
@@ -116,7 +115,11 @@ def stage_job(stage, model):
         "stage": stage,
         "timed": STAGES[stage].timed,
         "settings": tokentrail.config.settings(CONFIG, stage, model),
-        "code": code_hash(script, table=declared_in(stage)),
+        "code": code_hash(
+            script,
+            also=tokentrail.config.code(CONFIG, stage, model),
+            table=declared_in(stage),
+        ),
     }
 
 
@@ -186,22 +189,14 @@ def chart_inputs(wildcards):
 
 
 def source_files(model):
-    """Files of a model that lies in a folder, to notice when one changes. Other sources are fixed by a version."""
-    source = CONFIG.models[model].source
-    if source.kind != "folder":
-        return []
-    files = {
-        file
-        for folder in looked_into(Path(source.path).expanduser(), source.file)
-        for kind in ("*.safetensors", "*.gguf", "*.json")
-        for file in folder.glob(kind)
-    }
-    if braced := [file for file in map(str, files) if BRACES.search(file)]:
+    """Files of this machine that a model is made from, to notice when one changes; none for most kinds of source."""
+    files = set(map(str, CONFIG.models[model].source.watched()))
+    if braced := [file for file in files if BRACES.search(file)]:
         raise WorkflowError(
             f"{braced[0]} of models.{model} has braces in its name, which snakemake reads as a wildcard; "
             "rename the file"
         )
-    return sorted(map(str, files))
+    return sorted(files)
 
 
 for model in MODELS:

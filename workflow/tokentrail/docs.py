@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from tokentrail import architecture, rooms, tables
 from tokentrail.config import Config
+from tokentrail.forward.families import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.json"
@@ -46,6 +47,15 @@ def stage_list() -> str:
     """Every stage and its question as a Markdown table."""
     lines = ["| stage | question |", "|---|---|"]
     lines += [f"| `{name}` | {stage.question} |" for name, stage in rooms.stages().items()]
+    return "\n".join(lines) + "\n"
+
+
+def family_list() -> str:
+    """Every family as a Markdown table: the model types that it reads, and what it is."""
+    lines = ["| model type | family |", "|---|---|"]
+    for family in dict.fromkeys(FAMILIES.values()):
+        types = ", ".join(f"`{model_type}`" for model_type in family.model_types)
+        lines.append(f"| {types} | {family.about} |")
     return "\n".join(lines) + "\n"
 
 
@@ -107,7 +117,7 @@ def data_dictionary() -> str:
 
 
 PARTS = {
-    README: {"stages": stage_list},
+    README: {"stages": stage_list, "families": family_list},
     KEYS: {"keys": key_reference, "tables": data_dictionary},
     CONTRIBUTING: {"floors": architecture.picture},
 }

@@ -60,7 +60,10 @@ def closure(names: Iterable[str]) -> set[str]:
 
 @functools.cache
 def imported(path: Path, module: str) -> tuple[str, ...]:
-    """Modules of this package that the file at `path`, known as `module`, imports, with their packages."""
+    """Modules of this package that the file at `path`, known as `module`, imports, with their packages.
+
+    A package that looks at its `__path__` finds its modules there: it imports all of them.
+    """
     base = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: dict[str, None] = {}
     for node in reachable(parsed(path)):
@@ -72,6 +75,8 @@ def imported(path: Path, module: str) -> tuple[str, ...]:
                     above = base.split(".")[: len(base.split(".")) - level + 1]
                     source = ".".join([*above, source] if source else above)
                 wanted = [source, *(f"{source}.{alias.name}" for alias in names)]
+            case ast.Name(id="__path__"):
+                wanted = [f"{module}.{file.stem}" for file in sorted(path.parent.glob("[!_]*.py"))]
             case _:
                 continue
         for name in wanted:

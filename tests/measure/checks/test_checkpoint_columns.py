@@ -129,7 +129,7 @@ def test_cells(tiny):
 
 # census
 
-FAMILIES = {  # what stands in a stored name, and the family that it makes
+TENSOR_GROUPS = {  # what stands in a stored name, and the family that it makes
     "wte": "token_embedding",
     "embed_tokens": "token_embedding",
     "wpe": "position_embedding",
@@ -158,7 +158,7 @@ def test_census(tiny):
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        family = next(family for part, family in FAMILIES.items() if part in name)
+        family = next(family for part, family in TENSOR_GROUPS.items() if part in name)
         begin, end = entry["data_offsets"]
         size = prod(entry["shape"])
         about = {"tensor": name, "shape": "x".join(map(str, entry["shape"])), "stored_dtype": entry["dtype"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-FAMILIES = {
+TENSOR_GROUPS = {
     "token_embedding": "token embedding",
     "position_embedding": "position embedding",
     "attention": "attention",
@@ -13,7 +13,7 @@ FAMILIES = {
     "norm": "norms",
     "head": "output head",
 }
-"""Families of tensors in the order in which they are shown, and their names in words."""
+"""Groups of tensors, the `family` of a census, in the order in which they are shown, and their names in words."""
 MIXERS = {"attention": "attention", "mamba2": "Mamba2"}
 """Kinds of mixer in the order in which they are shown, and their names in words."""
 OURS = "tokentrail"

@@ -4,8 +4,19 @@
 A stage never sees the whole configuration: `settings` gives it exactly the entries that it uses.
 """
 
-from tokentrail.config.by_stage import chart_settings, report_settings, settings
+from tokentrail.config.by_stage import chart_settings, code, report_settings, settings
 from tokentrail.config.run import Config, explain, load, parse
 from tokentrail.declare.settings import Name, Section
 
-__all__ = ["Config", "Name", "Section", "chart_settings", "explain", "load", "parse", "report_settings", "settings"]
+__all__ = [
+    "Config",
+    "Name",
+    "Section",
+    "chart_settings",
+    "code",
+    "explain",
+    "load",
+    "parse",
+    "report_settings",
+    "settings",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.config.run import Config
+from tokentrail.declare.settings import StageSettings
 from tokentrail.errors import ConfigError
 from tokentrail.rooms import room_of, rooms, stages
 
@@ -14,11 +15,20 @@ def settings(config: Config, stage: str, model: str | None = None) -> dict[str, 
 
     Raises ConfigError if there is no such stage.
     """
+    return of_room(config, stage).given(config, stage, model)
+
+
+def code(config: Config, stage: str, model: str | None = None) -> list[str]:
+    """The modules that a stage's script imports by a name made at run time. Raises as `settings`."""
+    return of_room(config, stage).code(config, model)
+
+
+def of_room(config: Config, stage: str) -> StageSettings:
+    """What the configuration says of the room that a stage is in. Raises as `settings`."""
     if stage not in stages():
         raise ConfigError(f"there is no stage called {stage!r}")
     room = room_of(stage)
-    chosen = getattr(config.stages, room, None) or rooms()[room].settings()
-    return chosen.given(config, stage, model)
+    return getattr(config.stages, room, None) or rooms()[room].settings()
 
 
 def chart_settings(config: Config) -> dict[str, Any]:

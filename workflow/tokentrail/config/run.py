@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, create_model, model_validator
 
-from tokentrail.config.models import Model, Prompt
+from tokentrail.config.models import SOURCES, Model, Prompt
 from tokentrail.declare.settings import InputPath, Name, Section, Text
 from tokentrail.errors import ConfigError
 from tokentrail.rooms import rooms
@@ -74,7 +74,6 @@ def parse(raw: dict[str, Any]) -> Config:
 
 
 EXPONENT = re.compile(r"[+-]?[0-9.]+[eE][+-]?[0-9]+")
-KINDS = ("package", "hub", "folder")
 KEY = "[key]"
 """What pydantic adds to a place in the configuration where it means the key of a mapping and not its value."""
 
@@ -84,7 +83,7 @@ def explain(error: ValidationError) -> str:
     mistakes = error.errors()
     first = mistakes[0]
     loc = first["loc"]
-    where = [str(part) for i, part in enumerate(loc) if not (part in KINDS and i and loc[i - 1] == "source")]
+    where = [str(part) for i, part in enumerate(loc) if not (part in SOURCES and i and loc[i - 1] == "source")]
     key, value = ".".join(where) or "the configuration", first["input"]
     more = f" ({len(mistakes) - 1} more after it)" if len(mistakes) > 1 else ""
     match first["type"]:

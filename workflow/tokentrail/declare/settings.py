@@ -72,6 +72,10 @@ class StageSettings(Section):
         """Exactly what a stage's script uses of the configuration, as plain dicts, lists and scalars."""
         return {"model": model} | self.model_dump()
 
+    def code(self, config: Configuration, model: str | None) -> list[str]:
+        """The modules that a stage's script imports by a name made at run time."""
+        return []
+
     def named_prompts(self) -> dict[str, Iterable[str]]:
         """Prompts that the settings name, by the key that names them, to be held against those that there are."""
         return {}

@@ -1,8 +1,8 @@
 """The forward pass, written by hand: one frame, interchangeable cells, torch and nothing else.
 
 Read in this order: `frame.py` (the only loop), `cells/` (what a layer is made of), `spec.py` (what a model is, as
-data), `families/` (how a checkpoint says which cells it has). `kinds/`, `describe.py` and `taps.py` serve those who
-measure. Letters and shapes, everywhere in this room:
+data), `families/` (how a checkpoint says which cells it has; `reading/` is what they are written with). `kinds/`,
+`describe.py` and `taps.py` serve those who measure. Letters and shapes, everywhere in this room:
 
     rows        sequences in the batch
     tokens      tokens in this call (T); `past` tokens may already be in the cache

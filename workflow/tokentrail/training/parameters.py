@@ -14,10 +14,8 @@ from torch import Tensor
 from tokentrail.forward import spec as specs
 from tokentrail.forward.assemble import assemble
 from tokentrail.forward.families import recipes
-from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
 from tokentrail.forward.shapes import shapes
-from tokentrail.weights.load import make
 
 STEP_SIZES = (1e-3, 0.1)  # range of Mamba2's first step sizes: Dao and Gu 2024, as in Mamba
 DECAY_RATES = (1.0, 16.0)  # range of its first decay rates -A
@@ -34,7 +32,7 @@ def initial(spec: specs.Spec, seed: int, embedding_std: float) -> dict[str, Tens
     parameters = {}
     for name, shape in shapes(spec).items():
         whole = first_values(name, shape, spec, generator, embedding_std)
-        parameters |= split(name, whole, made_from[name], spec)
+        parameters |= made_from[name].stored(whole)
     return {name: tensor.contiguous().requires_grad_() for name, tensor in sorted(parameters.items())}
 
 
@@ -59,24 +57,11 @@ def first_values(
     return values / math.sqrt(2 * len(spec.layers)) if leaf[-2] in ("out", "out_proj", "down") else values
 
 
-def split(name: str, whole: Tensor, recipe: Recipe, spec: specs.Spec) -> dict[str, Tensor]:
-    """The stored tensors that `recipe` makes `whole` of: the recipe backwards."""
-    if recipe.turn == "transpose":
-        return {recipe.parts[0]: whole.t()}
-    if recipe.turn == "squeeze":
-        return {recipe.parts[0]: whole[:, None]}
-    rows = [len(whole) // len(recipe.parts)] * len(recipe.parts)
-    if ".qkv." in name and len(recipe.parts) == 3:
-        cell = spec.layers[int(name.split(".")[1])].mixer
-        rows = [heads * cell.head_dim for heads in (cell.heads, cell.kv_heads, cell.kv_heads)]
-    return dict(zip(recipe.parts, whole.split(rows), strict=True))
-
-
 def model_of(spec: specs.Spec, parameters: dict[str, Tensor]) -> Model:
     """The hand-written model made of the parameters as they are now."""
     made_from, _ = recipes(spec, set(parameters))
 
     def tensor(name: str) -> Tensor | None:
-        return make(made_from[name], parameters.__getitem__) if name in made_from else None
+        return made_from[name].ours(parameters.__getitem__) if name in made_from else None
 
     return assemble(spec, tensor)

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, header, model_config
+from tokentrail.weights import blobs, header, model_config
 
 ONLY_FOR_CONVERSION = (".whl", ".gguf")  # read once, so a cache without them is still whole
 
@@ -87,17 +87,17 @@ def open_checkpoint(weights: pl.DataFrame) -> Checkpoint:
     rows = weights.select("file", "sha256").rows()
     files: dict[str, Path] = {}
     for name, sha256 in rows:  # a derived file comes after the source file of its name, and is what counts
-        blob = cache.find(name, sha256)
+        blob = blobs.find(name, sha256)
         if blob is None and name.endswith(ONLY_FOR_CONVERSION):
             continue
         if blob is None:
-            raise WeightsError(f"{name} is gone from the weights cache {cache.root()}; run `{cache.REMEDY}`")
+            raise WeightsError(f"{name} is gone from the weights cache {blobs.root()}; run `{blobs.REMEDY}`")
         files[name] = blob.path
     tensors = sorted((name, sha256) for name, sha256 in rows if name.endswith(".safetensors"))
     identity = hashlib.sha256("".join(f"{name} {sha256}\n" for name, sha256 in tensors).encode()).hexdigest()
     if not tensors or "config.json" not in files:
         raise WeightsError(
-            f"the weights table lists no {'config.json' if tensors else 'tensors'}; run `{cache.REMEDY}`"
+            f"the weights table lists no {'config.json' if tensors else 'tensors'}; run `{blobs.REMEDY}`"
         )
     return Checkpoint(
         config=model_config.read(files["config.json"]),

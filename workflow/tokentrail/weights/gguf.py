@@ -12,8 +12,8 @@ import json
 from typing import Any
 
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, gguf_config, gguf_tokenizer
-from tokentrail.weights.cache import Blob
+from tokentrail.weights import blobs, gguf_config, gguf_tokenizer
+from tokentrail.weights.blobs import Blob
 
 CONVERTER = "1"  # raise it whenever the derived files would come out different
 
@@ -27,12 +27,12 @@ def convert(parts: list[Blob]) -> tuple[list[Blob], dict[str, Any]]:
     not supported.
     """
     key = f"gguf {' '.join(part.sha256 for part in parts)} converter {CONVERTER}"
-    with cache.lock(key):
-        known = cache.recall(key)
-        files = [cache.find(name, sha256) for name, sha256 in known.get("files", {}).items()]
+    with blobs.lock(key):
+        known = blobs.recall(key)
+        files = [blobs.find(name, sha256) for name, sha256 in known.get("files", {}).items()]
         if not files or None in files:
             files, known = _convert(parts)
-            cache.remember(key, known)
+            blobs.remember(key, known)
     return files, known
 
 
@@ -51,14 +51,14 @@ def _convert(parts: list[Blob]) -> tuple[list[Blob], dict[str, Any]]:
     config = gguf_config.build(metadata, {tensor.name for tensor in entries}, source.name)
     tokenizer = gguf_tokenizer.build(metadata, GGUF_PRE_TOKENIZER_SPLITS, source.name)
     tensors, stored = _tensors(entries, config, metadata["general.architecture"], source.name)
-    with cache.disk_errors(f"the tensors of {source.name}"), cache.staging() as folder:
+    with blobs.disk_errors(f"the tensors of {source.name}"), blobs.staging() as folder:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
         # Only one key: the library writes several in a random order, and the file's hash must not vary.
         save_file(tensors, folder / "model.safetensors", metadata={"stored": json.dumps(stored, sort_keys=True)})
         names = ("config.json", "model.safetensors", "tokenizer.json")
-        files = [cache.store(folder / name, name, how="move") for name in names]
-    cache.note(files[1], {"dtypes": ["F32"]})
+        files = [blobs.store(folder / name, name, how="move") for name in names]
+    blobs.note(files[1], {"dtypes": ["F32"]})
     license = metadata.get("general.license")
     return files, {
         "files": {blob.name: blob.sha256 for blob in files},

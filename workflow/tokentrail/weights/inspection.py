@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, header
-from tokentrail.weights.cache import Blob
+from tokentrail.weights import blobs, header
+from tokentrail.weights.blobs import Blob
 
 FLOATS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
 BLOCK = 1 << 26  # bytes looked at in one go; a multiple of every number's size
@@ -20,10 +20,10 @@ def dtypes(blob: Blob) -> list[str]:
     On first use the whole file is read. Raises WeightsError if it is truncated, stores other numbers than
     floating-point ones, or holds a NaN or an infinity.
     """
-    noted = cache.facts(blob)
+    noted = blobs.facts(blob)
     if noted is None:
         noted = {"dtypes": _inspect(blob)}
-        cache.note(blob, noted)
+        blobs.note(blob, noted)
     return noted["dtypes"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tokentrail.errors import WeightsError
 from tokentrail.weights import stated_tokens
-from tokentrail.weights.cache import Blob
+from tokentrail.weights.blobs import Blob
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -21,7 +21,7 @@ ADAPTER = "adapter_config.json"
 
 
 @dataclass(frozen=True)
-class Place:
+class Holder:
     """What holds a model's files, in words, and what its user can do about them."""
 
     name: str
@@ -52,7 +52,7 @@ def looked_into(folder: Path, file: str) -> list[Path]:
     return [each for each in dict.fromkeys((folder, *below)) if each.is_dir()]
 
 
-def collect(names: Iterable[str], where: Place, file: str, get: Callable[[str], Blob]) -> list[Blob]:
+def collect(names: Iterable[str], where: Holder, file: str, get: Callable[[str], Blob]) -> list[Blob]:
     """The model's files out of a place that holds `names`, each fetched by `get`; `file` as in `choose`.
 
     Raises WeightsError as `choose`, and if an index of tensor files is damaged.
@@ -66,7 +66,7 @@ def collect(names: Iterable[str], where: Place, file: str, get: Callable[[str], 
     return files
 
 
-def choose(names: Iterable[str], where: Place, file: str = "") -> list[str]:
+def choose(names: Iterable[str], where: Holder, file: str = "") -> list[str]:
     """The files to take: one GGUF, or config.json with safetensors (or their index) and the tokenizer.
 
     `file` is a .gguf or .safetensors file, or a folder, among the paths `names`; empty for their top folder. Of a
@@ -81,7 +81,7 @@ def choose(names: Iterable[str], where: Place, file: str = "") -> list[str]:
     return [folder + name for name in _chosen([name for name in there if "/" not in name], chosen, where)]
 
 
-def _located(names: list[str], where: Place, file: str) -> tuple[str, str]:
+def _located(names: list[str], where: Holder, file: str) -> tuple[str, str]:
     """The folder that `file` stands for, with a slash at its end, and the name in it; each empty if not given."""
     if not file:
         return "", ""
@@ -99,7 +99,7 @@ def _located(names: list[str], where: Place, file: str) -> tuple[str, str]:
     return folder, ""
 
 
-def _chosen(there: list[str], chosen: str, where: Place) -> list[str]:
+def _chosen(there: list[str], chosen: str, where: Holder) -> list[str]:
     """The files of one folder to take; `chosen` is the one of them that was asked for, or empty."""
     if chosen.endswith(".gguf"):
         return _parts(chosen, there, where)
@@ -166,7 +166,7 @@ def _wholes(there: list[str], ending: str) -> list[str]:
     return list(stems.values())
 
 
-def _parts(name: str, there: list[str], where: Place) -> list[str]:
+def _parts(name: str, there: list[str], where: Holder) -> list[str]:
     """All parts of the file that `name` is, or is one part of. Raises WeightsError if one is missing."""
     if (part := PART.fullmatch(name)) is None:
         return [name]
@@ -177,7 +177,7 @@ def _parts(name: str, there: list[str], where: Place) -> list[str]:
     return names
 
 
-def shards(index: Path, where: Place) -> list[str]:
+def shards(index: Path, where: Holder) -> list[str]:
     """The tensor files that an index names. Raises WeightsError if the index is damaged."""
     try:
         names = sorted(set(json.loads(index.read_text(encoding="utf-8-sig"))["weight_map"].values()))

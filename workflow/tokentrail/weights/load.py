@@ -14,9 +14,9 @@ from torch import Tensor
 from tokentrail.errors import ConfigError, WeightsError
 from tokentrail.forward.assemble import assemble
 from tokentrail.forward.families import read_spec, recipes
-from tokentrail.forward.families.config_reader import OVERRIDE
-from tokentrail.forward.families.recipe import Recipe
 from tokentrail.forward.frame import Model
+from tokentrail.forward.reading.config_reader import OVERRIDE
+from tokentrail.forward.reading.recipe import TRANSPOSED, Recipe
 from tokentrail.forward.shapes import shapes
 from tokentrail.forward.spec import Spec
 from tokentrail.weights.checkpoint import Checkpoint, open_checkpoint
@@ -101,7 +101,7 @@ def named_tensors(checkpoint: Checkpoint) -> tuple[Spec, Callable[[str], Tensor 
     def tensor(name: str) -> Tensor | None:
         if name not in expected:
             return None
-        made = make(made_from[name], stored)
+        made = made_from[name].ours(stored)
         if made.shape != expected[name]:
             raise WeightsError(
                 f"{' + '.join(made_from[name].parts)} has the shape {tuple(made.shape)}, but config.json makes it "
@@ -110,26 +110,14 @@ def named_tensors(checkpoint: Checkpoint) -> tuple[Spec, Callable[[str], Tensor 
         return made
 
     if spec.tied and "lm_head.weight" in files:
-        check_tied(stored("lm_head.weight"), make(made_from["tokens"], stored))
+        check_tied(stored("lm_head.weight"), made_from["tokens"].ours(stored))
     return spec, tensor
 
 
 def turned_tensors(checkpoint: Checkpoint) -> frozenset[str]:
     """Our names of the matrices that the checkpoint stores (in, out)."""
     made_from, _ = recipes(read_spec(checkpoint.config), set(checkpoint.tensor_names()))
-    return frozenset(name for name, recipe in made_from.items() if recipe.turn == "transpose")
-
-
-def make(recipe: Recipe, stored) -> Tensor:
-    """The tensor that a recipe describes, in its stored dtype."""
-    parts = [stored(name) for name in recipe.parts]
-    made = parts[0] if len(parts) == 1 else torch.cat(parts)
-    match recipe.turn:
-        case "transpose":
-            return made.t().contiguous()
-        case "squeeze":
-            return made.squeeze(1)
-    return made
+    return frozenset(name for name, recipe in made_from.items() if recipe.turn is TRANSPOSED)
 
 
 def check_names(family: str, stored: set[str], made_from: dict[str, Recipe], useless: set[str], tied: bool) -> None:

@@ -8,33 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from tokentrail.errors import WeightsError
 from tokentrail.tables import atomic_path
-from tokentrail.weights import cache
-from tokentrail.weights.cache import Blob
+from tokentrail.weights import blobs
+from tokentrail.weights.blobs import Blob
+from tokentrail.weights.sources import Source
 
 Entry = dict[str, dict[str, Any]]
-
-
-def key_of(source: dict[str, Any]) -> str:
-    """The name of a source in the lock file: kind, source and revision as configured.
-
-    In a hub's repository, files of one name may lie in several folders: the one that is read is named as well.
-    """
-    match source["kind"]:
-        case "package":
-            return f"package:{source['package']}@{source['version']}"
-        case "hub":
-            inside = source.get("file", "").rstrip("/")
-            folder = str(PurePosixPath(inside).parent) if inside.endswith((".gguf", ".safetensors")) else inside
-            below = f"/{folder}" if folder not in ("", ".") else ""
-            return f"hub:{source['repository']}@{source['revision']}{below}"
-        case "folder":
-            return f"folder:{source['path']}@"
-    raise WeightsError(f"source.kind is {source['kind']!r}; it must be package, hub or folder")
 
 
 @dataclass(frozen=True)
@@ -76,23 +59,22 @@ class Pins:
             )
 
 
-def pins(source: dict[str, Any], lock_file: Path) -> Pins:
+def pins(source: Source, lock_file: Path) -> Pins:
     """The pins of a source, from the configuration and the lock file.
 
     Raises WeightsError if the lock file is damaged.
     """
-    key = key_of(source)
-    recorded = {name: entry["sha256"] for name, entry in _read(lock_file).get(key, {}).items()}
-    return Pins(key, dict(source.get("sha256") or {}), recorded, lock_file)
+    recorded = {name: entry["sha256"] for name, entry in _read(lock_file).get(source.key, {}).items()}
+    return Pins(source.key, source.sha256, recorded, lock_file)
 
 
-def hold(source: dict[str, Any], lock_file: Path, files: list[Blob]) -> None:
+def hold(source: Source, lock_file: Path, files: list[Blob]) -> None:
     """Check the files against the lock file as it is now, and record those that neither it nor a pin names.
 
     Raises WeightsError if a file differs from what is recorded, or if the lock file is damaged.
     """
     # The lock is kept in the cache, so that no stray file stands beside a file that is committed.
-    with cache.lock(f"lock file {lock_file.absolute()}"):
+    with blobs.lock(f"lock file {lock_file.absolute()}"):
         held = pins(source, lock_file)
         new: Entry = {}
         for blob in files:

@@ -26,6 +26,7 @@ from tokentrail.forward.kinds.mamba2 import MambaState
 from tokentrail.forward.place import Place
 from tokentrail.forward.taps import Tap
 
+ACTIVATION = F.silu  # after the convolution
 CHUNK = 64  # tokens in one matrix of the scan; any number gives the same result, this one is fast on CPUs
 
 
@@ -71,7 +72,7 @@ def mamba2(
     gate, xBC, dt = together.split([spec.inner, spec.conv_channels, spec.heads], dim=-1)
     gate, xBC = tap("gate", layer, gate), tap("conv_in", layer, xBC)
     xBC, window = convolve(xBC, weights.conv, state.window, place)
-    xBC = tap("conv_out", layer, F.silu(xBC))  # (rows, tokens, conv_channels)
+    xBC = tap("conv_out", layer, ACTIVATION(xBC))  # (rows, tokens, conv_channels)
     per_group = spec.groups * spec.state_size
     u, B, C = wide(xBC).split([spec.inner, per_group, per_group], dim=-1)
     u = u.view(rows, tokens, spec.heads, spec.head_dim)
@@ -79,8 +80,7 @@ def mamba2(
     C = C.view(rows, tokens, spec.groups, spec.state_size)
     u, B, C = tap("ssm_x", layer, u), tap("B", layer, B), tap("C", layer, C)
 
-    dt = F.softplus(wide(dt) + wide(weights.dt_bias)).clamp(spec.dt_min, spec.dt_max)
-    dt = tap("dt", layer, dt)  # (rows, tokens, heads)
+    dt = tap("dt", layer, step_sizes(dt, weights, spec))  # (rows, tokens, heads)
     if place.real is not None:  # padding neither fades the state nor writes to it
         dt = dt * place.real[..., None]
     A = -torch.exp(wide(weights.A_log))  # (heads)
@@ -96,8 +96,7 @@ def mamba2(
     ssm = tap("ssm_state", layer, ssm)  # (rows, heads, head_dim, state_size)
     y = tap("ssm_y", layer, torch.addcmul(y, wide(weights.D)[:, None], u))  # (rows, tokens, heads, head_dim)
 
-    y = F.silu(wide(gate)).mul_(y.reshape(rows, tokens, spec.inner))  # the gate comes before the norm
-    y = tap("gated", layer, y)
+    y = tap("gated", layer, gated(y.reshape(rows, tokens, spec.inner), gate))  # the gate comes before the norm
     y = unit_rms(y.view(rows, tokens, spec.groups, -1), spec.eps).view(rows, tokens, spec.inner)
     z = y.to(x.dtype).mul_(weights.norm).view(rows, tokens, spec.heads, spec.head_dim)
     z = tap("z", layer, z.transpose(1, 2))  # (rows, heads, tokens, head_dim), as attention's
@@ -120,6 +119,16 @@ def convolve(x: Tensor, conv: Linear, window: Tensor, place: Place) -> tuple[Ten
         return out, inputs[:, tokens:]
     last = place.lengths[:, None] + torch.arange(reach, device=x.device)  # (rows, reach): inputs before the padding
     return out, inputs.gather(1, last[..., None].expand(-1, -1, x.shape[2]))
+
+
+def step_sizes(dt: Tensor, weights: Mamba2Weights, spec: specs.Mamba2) -> Tensor:
+    """How far each token moves each head's state: dt (rows, tokens, heads), above 0 and within the cell's limits."""
+    return F.softplus(wide(dt) + wide(weights.dt_bias)).clamp(spec.dt_min, spec.dt_max)
+
+
+def gated(y: Tensor, gate: Tensor) -> Tensor:
+    """y times SiLU of the gate, both (rows, tokens, inner)."""
+    return F.silu(wide(gate)).mul_(y)
 
 
 def step(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,26 +1,29 @@
 """The families: each reads a checkpoint's config.json into a Spec and says which stored tensors become which,
 and where the reference makes the same tensors.
 
-A family is data plus a few lines. Nothing else in the forward pass knows which family a model is from.
+A family is a file here: data plus a few lines. Nothing lists them, and nothing else in the forward pass knows which
+family a model is from.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Any
 
 from tokentrail.errors import UnsupportedError
-from tokentrail.forward.families import gpt2, granite_hybrid, llama, qwen3
-from tokentrail.forward.families.modules import Modules
-from tokentrail.forward.families.recipe import Recipe
+from tokentrail.forward.reading.family import Family, Modules
+from tokentrail.forward.reading.recipe import Recipe
 from tokentrail.forward.spec import Spec
 
-FAMILIES = {
-    "gpt2": gpt2,
-    "llama": llama,
-    "qwen2": llama,
-    "qwen3": qwen3,
-    "granitemoehybrid": granite_hybrid,
-}
+
+def found() -> dict[str, Family]:
+    """The families of this folder, by the model types that they read."""
+    files = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    return {model_type: file.FAMILY for file in files for model_type in file.FAMILY.model_types}
+
+
+FAMILIES = found()
 
 
 def read_spec(config: dict[str, Any]) -> Spec:
@@ -39,7 +42,7 @@ def read_spec(config: dict[str, Any]) -> Spec:
 
 def modules(spec: Spec) -> Modules:
     """Where transformers' model of the family makes what our sites name."""
-    return FAMILIES[spec.family].MODULES
+    return FAMILIES[spec.family].modules
 
 
 def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:

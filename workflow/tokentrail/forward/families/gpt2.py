@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokentrail.forward.families.config_reader import ConfigReader
-from tokentrail.forward.families.modules import Modules
-from tokentrail.forward.families.recipe import Recipe, prefixed
+from tokentrail.forward.reading.config_reader import ConfigReader
+from tokentrail.forward.reading.family import Family, Modules
+from tokentrail.forward.reading.recipe import AS_STORED, TRANSPOSED, Recipe, prefixed
 from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
-
-MODULES = Modules(
-    layers="transformer.h",
-    final_norm="transformer.ln_f",
-    sites=lambda layer: {"mixer_in": "ln_1", "mixer_out": "attn", "ffn_in": "ln_2", "ffn_out": "mlp"},
-)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -70,9 +64,22 @@ def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:
     for i in range(len(spec.layers)):
         for ours, theirs in names.items():
             stem = f"{at}h.{i}.{theirs}"
-            turn = "as stored" if ours.endswith("norm") else "transpose"
+            turn = AS_STORED if ours.endswith("norm") else TRANSPOSED
             out[f"layers.{i}.{ours}.weight"] = Recipe((f"{stem}.weight",), turn)
             out[f"layers.{i}.{ours}.bias"] = Recipe((f"{stem}.bias",))
     out |= {f"final_norm.{part}": Recipe((f"{at}ln_f.{part}",)) for part in ("weight", "bias")}
     masks = {name for name in stored if name.endswith((".attn.bias", ".attn.masked_bias"))}  # causal mask buffers
     return out, masks
+
+
+FAMILY = Family(
+    about=__doc__,
+    model_types=("gpt2",),
+    read=read,
+    recipes=recipes,
+    modules=Modules(
+        layers="transformer.h",
+        final_norm="transformer.ln_f",
+        sites=lambda layer: {"mixer_in": "ln_1", "mixer_out": "attn", "ffn_in": "ln_2", "ffn_out": "mlp"},
+    ),
+)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokentrail.forward.families.config_reader import ConfigReader
 from tokentrail.forward.families.llama import attention_recipes, outside_layers
-from tokentrail.forward.families.modules import Modules
-from tokentrail.forward.families.recipe import Recipe
+from tokentrail.forward.reading.config_reader import ConfigReader
+from tokentrail.forward.reading.family import Family, Modules
+from tokentrail.forward.reading.recipe import SQUEEZED, Recipe
 from tokentrail.forward.spec import Attention, Ffn, Mamba2, Norm, Spec, sequential
 
 KINDS = {
@@ -16,17 +16,6 @@ KINDS = {
     "attention": "attention",
     "full_attention": "attention",
 }
-
-MODULES = Modules(
-    layers="model.layers",
-    final_norm="model.norm",
-    sites=lambda layer: {
-        "mixer_in": "input_layernorm",
-        "mixer_out": "self_attn" if isinstance(layer.mixer, Attention) else "mamba",
-        "ffn_in": "post_attention_layernorm",
-        "ffn_out": "shared_mlp",
-    },
-)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -134,10 +123,28 @@ def recipes(spec: Spec, stored: set[str]) -> tuple[dict[str, Recipe], set[str]]:
 def mamba2_recipes(cell: Mamba2, ours: str, theirs: str) -> dict[str, Recipe]:
     out = {f"{ours}.{name}": Recipe((f"{theirs}.{name}",)) for name in ("dt_bias", "A_log", "D")}
     out[f"{ours}.norm"] = Recipe((f"{theirs}.norm.weight",))
-    out[f"{ours}.conv.weight"] = Recipe((f"{theirs}.conv1d.weight",), "squeeze")
+    out[f"{ours}.conv.weight"] = Recipe((f"{theirs}.conv1d.weight",), SQUEEZED)
     if cell.conv_bias:
         out[f"{ours}.conv.bias"] = Recipe((f"{theirs}.conv1d.bias",))
     for name in ("in_proj", "out_proj"):
         for kind in ("weight", "bias") if cell.proj_bias else ("weight",):
             out[f"{ours}.{name}.{kind}"] = Recipe((f"{theirs}.{name}.{kind}",))
     return out
+
+
+FAMILY = Family(
+    about=__doc__,
+    model_types=("granitemoehybrid",),
+    read=read,
+    recipes=recipes,
+    modules=Modules(
+        layers="model.layers",
+        final_norm="model.norm",
+        sites=lambda layer: {
+            "mixer_in": "input_layernorm",
+            "mixer_out": "self_attn" if isinstance(layer.mixer, Attention) else "mamba",
+            "ffn_in": "post_attention_layernorm",
+            "ffn_out": "shared_mlp",
+        },
+    ),
+)

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokentrail.forward.families.config_reader import ConfigReader
-from tokentrail.forward.families.modules import Modules
-from tokentrail.forward.families.recipe import Recipe
+from tokentrail.forward.reading.config_reader import ConfigReader
+from tokentrail.forward.reading.family import Family, Modules
+from tokentrail.forward.reading.recipe import Recipe
 from tokentrail.forward.spec import Attention, Ffn, Norm, Spec, sequential
-
-MODULES = Modules(
-    layers="model.layers",
-    final_norm="model.norm",
-    sites=lambda layer: {
-        "mixer_in": "input_layernorm",
-        "mixer_out": "self_attn",
-        "ffn_in": "post_attention_layernorm",
-        "ffn_out": "mlp",
-    },
-)
 
 
 def read(config: dict[str, Any]) -> Spec:
@@ -99,12 +88,30 @@ def outside_layers(spec: Spec) -> dict[str, Recipe]:
 
 def attention_recipes(cell: Attention, ours: str, theirs: str) -> dict[str, Recipe]:
     """q, k and v become one matrix, in that order."""
-    out = {f"{ours}.qkv.weight": Recipe(tuple(f"{theirs}.{p}_proj.weight" for p in "qkv"))}
-    out[f"{ours}.out.weight"] = Recipe((f"{theirs}.o_proj.weight",))
-    if cell.qkv_bias:
-        out[f"{ours}.qkv.bias"] = Recipe(tuple(f"{theirs}.{p}_proj.bias" for p in "qkv"))
+    rows = tuple(heads * cell.head_dim for heads in (cell.heads, cell.kv_heads, cell.kv_heads))
+    out = {f"{ours}.out.weight": Recipe((f"{theirs}.o_proj.weight",))}
+    for kind in ("weight", "bias") if cell.qkv_bias else ("weight",):
+        out[f"{ours}.qkv.{kind}"] = Recipe(tuple(f"{theirs}.{p}_proj.{kind}" for p in "qkv"), rows=rows)
     if cell.out_bias:
         out[f"{ours}.out.bias"] = Recipe((f"{theirs}.o_proj.bias",))
     if cell.qk_norm is not None:
         out |= {f"{ours}.{p}_norm.weight": Recipe((f"{theirs}.{p}_norm.weight",)) for p in "qk"}
     return out
+
+
+FAMILY = Family(
+    about=__doc__,
+    model_types=("llama", "qwen2"),
+    read=read,
+    recipes=recipes,
+    modules=Modules(
+        layers="model.layers",
+        final_norm="model.norm",
+        sites=lambda layer: {
+            "mixer_in": "input_layernorm",
+            "mixer_out": "self_attn",
+            "ffn_in": "post_attention_layernorm",
+            "ffn_out": "mlp",
+        },
+    ),
+)

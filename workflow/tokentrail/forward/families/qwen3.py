@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokentrail.forward.families.config_reader import ConfigReader
-from tokentrail.forward.families.llama import MODULES, read_rotary, recipes
+from tokentrail.forward.families import llama
+from tokentrail.forward.reading.config_reader import ConfigReader
 from tokentrail.forward.spec import Spec
-
-__all__ = ["MODULES", "read", "recipes"]
 
 
 def read(config: dict[str, Any]) -> Spec:
     c = ConfigReader(config)
     c.whole("head_dim")  # not hidden_size / heads in this family, so it must be stated
     bias = c.flag("attention_bias")
-    spec = read_rotary(c, qk_norm=True, qkv_bias=bias, out_bias=bias)
+    spec = llama.read_rotary(c, qk_norm=True, qkv_bias=bias, out_bias=bias)
     c.done()
     return spec
+
+
+FAMILY = llama.FAMILY._replace(about=__doc__, model_types=("qwen3",), read=read)

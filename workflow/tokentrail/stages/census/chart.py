@@ -10,7 +10,7 @@ import polars as pl
 from tokentrail.charts import text, theme
 from tokentrail.charts.looks import Look, looks
 from tokentrail.charts.result import extremes
-from tokentrail.charts.select import FAMILIES
+from tokentrail.charts.select import TENSOR_GROUPS
 
 TABLES = ("census",)
 CAPTION = """
@@ -34,14 +34,14 @@ def chart(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> alt.TopL
         .agg(pl.col("family_share").first(), pl.col("counted_parameters").sum())
         .filter(pl.col("counted_parameters") > 0)
     )
-    present = [family for family in FAMILIES if family in set(families["family"])]
+    present = [family for family in TENSOR_GROUPS if family in set(families["family"])]
     side_by_side = theme.columns(len(models))
     panels = [
         panel(families.filter(pl.col("model") == model), looks(settings)[model], present, side_by_side)
         for model in models
     ]
     told = extremes(
-        families.with_columns(pl.col("family").replace_strict(FAMILIES)),
+        families.with_columns(pl.col("family").replace_strict(TENSOR_GROUPS)),
         "family_share",
         "Share of a family in all parameters",
         settings,
@@ -56,7 +56,7 @@ def panel(families: pl.DataFrame, look: Look, present: list[str], side_by_side: 
     full = pl.DataFrame({"family": present}).join(families, on="family", how="left", maintain_order="left")
     shown = full.with_columns(
         pl.col("family_share").fill_null(0.0),
-        name=pl.col("family").replace_strict(FAMILIES),
+        name=pl.col("family").replace_strict(TENSOR_GROUPS),
         label=pl.struct("family_share", "counted_parameters").map_elements(
             lambda r: (
                 f"{text.percent(r['family_share'])} ({text.millions(r['counted_parameters'])})"
@@ -73,7 +73,7 @@ def panel(families: pl.DataFrame, look: Look, present: list[str], side_by_side: 
     y_axis = alt.Axis(title=None, grid=False, labelColor=theme.INK)
     base = alt.Chart(shown.drop("model"), width=width, height=alt.Step(24)).encode(
         x=alt.X("family_share:Q", scale=scale, axis=axis),
-        y=alt.Y("name:N", sort=[FAMILIES[family] for family in present], axis=y_axis),
+        y=alt.Y("name:N", sort=[TENSOR_GROUPS[family] for family in present], axis=y_axis),
     )
     bars = base.mark_bar(height=13, color=look.colour)
     labels = base.mark_text(align="left", dx=6).encode(text="label:N")

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from tokentrail.charts.select import FAMILIES
+from tokentrail.charts.select import TENSOR_GROUPS
 
 
 def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -21,8 +21,8 @@ def view(tables: dict[str, pl.DataFrame], settings: dict[str, Any]) -> list[dict
             tensors=pl.len(),
         )
     )
-    shown = {family: place for place, family in enumerate(FAMILIES)}
+    shown = {family: place for place, family in enumerate(TENSOR_GROUPS)}
     return [
-        row | {"name": FAMILIES[row["family"]]}
+        row | {"name": TENSOR_GROUPS[row["family"]]}
         for row in sorted(families.to_dicts(), key=lambda row: shown[row["family"]])
     ]

@@ -56,12 +56,11 @@ def interchange(loaded: Loaded, prompt: Encoded, source: Encoded, settings: dict
     first, tokens = int(differs[0]), prompt.ids.shape[1]
     text = [loaded.tokenizer.token(token) for token in prompt.ids[0].tolist()]
     sites = list(edited(settings, loaded))
-    places = [(site, layer, p) for site, layers in sites for layer in layers for p in range(first, tokens)]
-    # The state after the last token is read by nobody.
-    places = [place for place in places if place[0] != "ssm_state" or place[2] < tokens - 1]
-    variants = list(map(variant_of, places, sources(loaded, source, places)))
+    patches = [(site, layer, p) for site, layers in sites for layer in layers for p in range(first, tokens)]
+    patches = [patch for patch in patches if is_read(patch, tokens)]
+    variants = list(map(variant_of, patches, sources(loaded, source, patches)))
     logits = run(loaded.model, prompt.ids, variants, settings["memory_mb"] << 20).logits
-    for (site, layer, position), changed in zip(places, logits, strict=True):
+    for (site, layer, position), changed in zip(patches, logits, strict=True):
         yield {
             "prompt": prompt.name,
             "source_prompt": source.name,
@@ -80,24 +79,30 @@ def edited(settings: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, list
         yield site, [i for i, layer in enumerate(loaded.model.spec.layers) if site in layer.sites]
 
 
-Place = tuple[str, int, int]  # site, layer, position
+Patch = tuple[str, int, int]  # site, layer, position
 Values = dict[tuple[str, int], Tensor]  # by site and layer
 
 
-def variant_of(place: Place, values: Values) -> Variant:
-    site, layer, position = place
+def is_read(patch: Patch, tokens: int) -> bool:
+    """Whether anything reads what stands there: the state after the last token is read by nobody."""
+    site, _, position = patch
+    return site != "ssm_state" or position < tokens - 1
+
+
+def variant_of(patch: Patch, values: Values) -> Variant:
+    site, layer, position = patch
     edit = Intervention(site, (layer,), Operation("replace", values=values), positions=(position,))
     return Variant(f"{site} at layer {layer}, position {position}", (edit,))
 
 
-def sources(loaded: Loaded, source: Encoded, places: list[Place]) -> Iterator[Values]:
-    """For each place, the source's values by site and layer: of one whole pass, or of the states after a position."""
-    record = Record(*{site for site, _, _ in places} - {"ssm_state"}, keep=lambda x: x[0])
+def sources(loaded: Loaded, source: Encoded, patches: list[Patch]) -> Iterator[Values]:
+    """For each patch, the source's values by site and layer: of one whole pass, or of the states after a position."""
+    record = Record(*{site for site, _, _ in patches} - {"ssm_state"}, keep=lambda x: x[0])
     forward(loaded.model, source.ids, tap=record)
     states: dict[int, Values] = {}
-    for position in sorted({p for site, _, p in places if site == "ssm_state"}):
+    for position in sorted({p for site, _, p in patches if site == "ssm_state"}):
         at_end = Record("ssm_state", keep=lambda x: x[0])
         forward(loaded.model, source.ids[:, : position + 1], tap=at_end)
         states[position] = at_end.seen
-    for site, _, position in places:
+    for site, _, position in patches:
         yield states[position] if site == "ssm_state" else record.seen

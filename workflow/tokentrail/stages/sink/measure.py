@@ -31,9 +31,14 @@ class Watch(Tap):
         self.weight: dict[int, tuple[float, float]] = {}  # mean over queries, and of the last query alone
 
     def __call__(self, site: str, layer: int, tensor: Tensor) -> Tensor:
-        if site == "pattern" and layer in self.layers:  # (1, heads, queries, keys); the first query sees nothing else
-            self.weight[layer] = tensor[0, :, 1:, 0].mean().item(), tensor[0, :, -1, 0].mean().item()
+        if site == "pattern" and layer in self.layers:  # (1, heads, queries, keys)
+            self.weight[layer] = mean_on_first(tensor), tensor[0, :, -1, 0].mean().item()
         return self.inner(site, layer, tensor)
+
+
+def mean_on_first(pattern: Tensor) -> float:
+    """Mean weight on position 0 of a pattern (1, heads, queries, keys) but for the first query, which sees no other."""
+    return pattern[0, :, 1:, 0].mean().item()
 
 
 @torch.inference_mode()

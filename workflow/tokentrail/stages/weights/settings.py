@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tokentrail.declare.settings import Configuration, StageSettings
+from tokentrail.weights.sources import module_of
 
 
 class WeightsStage(StageSettings):
@@ -19,3 +20,7 @@ class WeightsStage(StageSettings):
             "lock_file": config.lock_file,
             "changes": chosen.config,
         }
+
+    def code(self, config: Configuration, model: str | None) -> list[str]:
+        """Of all kinds of source, the model's own."""
+        return [module_of(config.models[model].source.kind)]

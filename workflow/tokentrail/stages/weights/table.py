@@ -14,9 +14,9 @@ class Weights(Table):
     role = text(
         "`source` as fetched, or `derived` from a source file by a conversion or a change", regex="^(source|derived)$"
     )
-    source_kind = text("`package`, `hub` or `folder`", regex="^(package|hub|folder)$")
-    source = text("package name, hub repository, or folder name")
-    revision = text("package version, hub commit, or empty for a folder")
+    source_kind = text("kind of the source, as in the configuration", regex="^[a-z_]+$")
+    source = text("name of the source: of a package, a hub's repository or a folder")
+    revision = text("package version or hub commit; empty for a source without")
     license = text("license as the configuration or the source states it; empty if neither does")
     stored_dtype = text("number formats of the tensors in the file; empty for files without tensors")
     pinned = text(

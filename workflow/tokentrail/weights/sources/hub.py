@@ -13,14 +13,16 @@ import logging
 import re
 import time
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Literal
 
+from tokentrail.declare.settings import Text
 from tokentrail.errors import WeightsError
-from tokentrail.weights import cache, layout
-from tokentrail.weights.cache import Blob
-from tokentrail.weights.layout import Fetched, Place
+from tokentrail.weights import blobs, layout
+from tokentrail.weights.blobs import Blob
+from tokentrail.weights.layout import Fetched, Holder
 from tokentrail.weights.lock import Pins
 from tokentrail.weights.progress import Progress
+from tokentrail.weights.sources import Sha256, Source
 
 LOG = logging.getLogger(__name__)
 LFS_ETAG = re.compile(r"[0-9a-f]{64}")
@@ -31,31 +33,57 @@ LONGEST_PAUSE = 120.0
 """The longest wait, in seconds, that a hub may ask for; after that the user decides."""
 
 
-def fetch(source: dict[str, Any], pins: Pins) -> Fetched:
-    """The files of one commit of `source["repository"]`, the one that `source["revision"]` names.
+class HubSource(Source):
+    """A repository on a Hugging Face hub. HF_ENDPOINT, HF_HOME, HF_TOKEN and HF_HUB_OFFLINE are honoured."""
 
-    A hub that answers with status 429 or 5xx is asked again, after the time that it asks for. Raises WeightsError
-    if the repository, the revision or a file does not exist or is not open to this user, the hub cannot be
-    reached or goes on failing, the disk is full, a download is damaged, or a file is not the one that was pinned.
-    """
-    import httpx2
-    from huggingface_hub import errors
+    kind: Literal["hub"]
+    """`hub`: a model repository."""
+    repository: Text
+    """Repository, as `owner/name`."""
+    revision: Text = "main"
+    """Commit, tag or branch; a commit is what a paper should pin."""
+    file: str = ""
+    """Which weights, if there are several: a `.gguf` or `.safetensors` file, or a folder with `config.json` in it."""
+    sha256: dict[str, Sha256] = {}
+    """Pinned hashes by file name. Files without one are recorded on first use and held to that since."""
 
-    repository, revision = source["repository"], source["revision"]
-    for pause in (*PAUSES, None):
-        try:
-            return _fetch(repository, revision, source.get("file", ""), pins)
-        except errors.HFValidationError:
-            raise WeightsError(
-                f"source.repository is {repository!r}, which is no repository; give it as owner/name"
-            ) from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, errors.RevisionResolutionError) as error:
-            seconds = None if pause is None else wait(error, pause)
-            if seconds is None:
-                raise WeightsError(explain(error, repository, revision)) from error
-            LOG.info("%s; trying again in %g s", explain(error, repository, revision).partition("; ")[0], seconds)
-            time.sleep(seconds)
-    raise AssertionError("the last pause is None, which ends the loop")
+    @property
+    def key(self) -> str:
+        """Files of one name may lie in several folders of a repository: the one that is read is named as well."""
+        inside = self.file.rstrip("/")
+        folder = str(PurePosixPath(inside).parent) if inside.endswith((".gguf", ".safetensors")) else inside
+        below = f"/{folder}" if folder not in ("", ".") else ""
+        return f"hub:{self.repository}@{self.revision}{below}"
+
+    @property
+    def shown(self) -> str:
+        return self.repository
+
+    def fetch(self, pins: Pins) -> Fetched:
+        """The files of the commit that the revision names.
+
+        A hub that answers with status 429 or 5xx is asked again, after the time that it asks for. Raises WeightsError
+        if the repository, the revision or a file does not exist or is not open to this user, the hub cannot be
+        reached or goes on failing, the disk is full, a download is damaged, or a file is not the one that was pinned.
+        """
+        import httpx2
+        from huggingface_hub import errors
+
+        repository, revision = self.repository, self.revision
+        for pause in (*PAUSES, None):
+            try:
+                return _fetch(repository, revision, self.file, pins)
+            except errors.HFValidationError:
+                raise WeightsError(
+                    f"source.repository is {repository!r}, which is no repository; give it as owner/name"
+                ) from None
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError, errors.RevisionResolutionError) as error:
+                seconds = None if pause is None else wait(error, pause)
+                if seconds is None:
+                    raise WeightsError(explain(error, repository, revision)) from error
+                LOG.info("%s; trying again in %g s", explain(error, repository, revision).partition("; ")[0], seconds)
+                time.sleep(seconds)
+        raise AssertionError("the last pause is None, which ends the loop")
 
 
 def wait(error: BaseException, pause: float) -> float | None:
@@ -105,7 +133,7 @@ def _fetch(repository: str, revision: str, file: str, pins: Pins) -> Fetched:
     api = _client()
     commit = api.resolve_revision(repository, revision=revision).resolved
     there, license = _listing(api, repository, commit)
-    where = Place(f"repository {repository}")
+    where = Holder(f"repository {repository}")
     files = layout.collect(there, where, file, lambda name: _download(repository, commit, name, pins))
     return Fetched(files, revision=commit, license=license)
 
@@ -150,7 +178,7 @@ def _download(repository: str, commit: str, name: str, pins: Pins) -> Blob:
             )
         pins.check(name, found)
 
-    return cache.store(stored, plain, how="link", check=check)
+    return blobs.store(stored, plain, how="link", check=check)
 
 
 def _hashed_as(stored: Path, sha256: str) -> tuple[str, str]:
@@ -229,3 +257,6 @@ def _remedy(status: int, asked: float | None) -> str:
 def _short(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+SOURCE = HubSource
