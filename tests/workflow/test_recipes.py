@@ -58,7 +58,9 @@ def test_a_stage_and_a_chart(done):
 
 
 MAKE_NEOX = """
+import sys
 from pathlib import Path
+sys.path.insert(0, "tests/workflow")
 from conftest import make_model
 make_model(Path("models/neox"), "gpt-neox")
 """
