@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tokentrail import forkserver, stage
 
 pytestmark = [
     pytest.mark.slow,
@@ -17,6 +19,8 @@ pytestmark = [
 ]
 
 LENS = "results/tiny/alpha/lens.parquet"
+# What runs the model, changes it, rewrites its weights, and reads text alone.
+UNTIMED = [f"results/tiny/alpha/{stage}.parquet" for stage in ("lens", "patching", "quantization_quality", "merges")]
 
 
 def processes(words: str) -> dict[int, str]:
@@ -71,16 +75,15 @@ def alive(process: int) -> bool:
         return False
 
 
-def test_tables_and_logs_are_those_of_a_run_without_it(done):
-    forked = (done.path / LENS).read_bytes()
-    log = done.path / "logs" / "tiny" / "alpha" / "lens.log"
-    said = log.read_text()
-    os.environ["TOKENTRAIL_FORKSERVER"] = "0"
-    try:
-        done.run(LENS, "--forcerun", LENS)
-    finally:
-        del os.environ["TOKENTRAIL_FORKSERVER"]
-    assert (done.path / LENS).read_bytes() == forked and log.read_text() == said
+def test_tables_and_logs_are_those_of_a_run_without_it(done, monkeypatch):
+    paths = [done.path / table for table in UNTIMED]
+    logs = [done.path / "logs" / "tiny" / "alpha" / f"{path.stem}.log" for path in paths]
+    forked = [path.read_bytes() for path in [*paths, *logs]]
+    monkeypatch.setenv("TOKENTRAIL_FORKSERVER", "0")
+    before = [path.stat().st_mtime_ns for path in paths]
+    done.run(*UNTIMED, "--forcerun", *UNTIMED)
+    assert all(path.stat().st_mtime_ns > made for path, made in zip(paths, before, strict=True))
+    assert [path.read_bytes() for path in [*paths, *logs]] == forked
 
 
 @pytest.mark.parametrize("whom", ["fork", "server", "script", "run"])
@@ -98,3 +101,47 @@ def test_whoever_is_killed_nothing_is_left_running(done, whom):
     assert not (done.path / LENS).exists() and not list(done.results.rglob("*.part"))
     if whom in ("fork", "server"):
         assert "lens of alpha: ended by SIGKILL" in output
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_only_what_the_system_kills_is_said_to_be_out_of_memory(tmp_path, capsys, ended_by):
+    log = tmp_path / "job.log"
+    assert stage.tell_killed("lens of alpha", ended_by, log) == 128 + ended_by
+    said = capsys.readouterr().err
+    assert said == log.read_text() and said.startswith(f"lens of alpha: ended by {ended_by.name}")
+    assert ("memory" in said) == (ended_by == signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", f"tokentrail-nobody {sys.prefix}", "tokentrail-nobody /another/environment"],
+    ids=["none", "gone", "of another environment"],
+)
+def test_without_a_server_of_its_own_a_script_runs_where_it_is(monkeypatch, address):
+    monkeypatch.setenv(forkserver.ADDRESS, address)
+    assert forkserver.run_elsewhere() is None
+
+
+def test_a_server_of_another_environment_is_not_asked(monkeypatch):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("\0tokentrail-of-a-test")
+        listener.listen()
+        listener.settimeout(0.2)
+        monkeypatch.setenv(forkserver.ADDRESS, "tokentrail-of-a-test /another/environment")
+        assert forkserver.run_elsewhere() is None
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def test_a_fault_in_a_fork_is_in_the_log_as_in_a_process_of_its_own(done, monkeypatch):
+    """A fault of the program, with its traceback up to the script's own line."""
+    done.edit("scripts/lens.py", "    loaded =", "    raise RuntimeError('planted')\n    loaded =")
+    log = done.path / "logs" / "tiny" / "alpha" / "lens.log"
+    said = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv(forkserver.SWITCH, switch)
+        status, _ = done.snakemake(LENS)
+        assert status == 1 and not (done.path / LENS).exists()
+        text = log.read_text()
+        said.append(text[text.rindex("in main\n") :])
+    assert said[0] == said[1] and said[0].rstrip().endswith("RuntimeError: planted")

@@ -1,4 +1,4 @@
-"""One process that has imported what the scripts import, and forks for each job: half of a run's work is imports else.
+"""One process that has imported what the scripts import, and forks for each job, which then has nothing to import.
 
 `start` is called when a run begins. A script that snakemake starts calls `run_elsewhere` before it imports anything
 that takes long: the server forks, and the fork runs the same script file with the arguments, in the folder, with the

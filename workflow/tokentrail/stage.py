@@ -113,7 +113,9 @@ def named(stage: str, settings: dict[str, Any]) -> str:
 
 def tell_killed(who: str, number: int, log: Path) -> int:
     """Say which signal ended a job, on stderr and in its log, and return the exit status that a shell gives it."""
-    sentence = f"{who}: ended by {signal.Signals(number).name}, as the system ends what is out of memory"
+    sentence = f"{who}: ended by {signal.Signals(number).name}"
+    if number == signal.SIGKILL:
+        sentence += ", as the system ends what is out of memory"
     print(sentence, file=sys.stderr, flush=True)
     with log.open("a", encoding="utf-8") as file:
         print(sentence, file=file)
